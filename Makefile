@@ -1,0 +1,41 @@
+# Two commands: `make demo` and `make test`. Both build .venv on first use.
+PYTHON ?= python3
+# Asked for by exact version, and first: an open range may pull gigabytes of CUDA packages
+# that a CPU machine has no use for. On a GPU machine: make demo TORCH="torch>=2.9".
+TORCH ?= torch==2.13.0
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint types format bench clean
+
+demo: $(READY)
+	$(BIN)/pkb eval 1-8,13,16,18 --solutions-dir solutions/triton --backend triton --out runs/demo
+
+test: lint types
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/judging_speed.py
+	$(BIN)/python benchmarks/flat_memory.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pkb needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,3 @@
+from pkb.cli import main
+
+main()

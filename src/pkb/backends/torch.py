@@ -1,0 +1,5 @@
+"""Plain PyTorch: torch.distributed, symmetric memory, anything that needs no other compiler."""
+
+from pkb.backends import Backend
+
+BACKEND = Backend(name="torch", recognises=lambda source: False, missing=lambda: None)

@@ -1,0 +1,50 @@
+"""`pkb.evaluate`: one call for people who have a kernel and a question."""
+
+import atexit
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pkb.candidate import Candidate
+from pkb.judge.compare import Tolerance
+from pkb.judge.judge import Judge
+from pkb.problem import Problem, Size
+from pkb.record import Record
+
+
+def evaluate(
+    problem: Problem | str | int,
+    source_or_path: str | Path,
+    *,
+    nproc: int = 4,
+    size: str | Size = "tiny",
+    dtype: str = "float32",
+    trials: int = 5,
+    backend: str | None = None,
+    tolerance: Tolerance | None = None,
+    measure_perf: bool = False,
+    platform: str = "auto",
+    out: str | Path | None = None,
+) -> Record:
+    """Judge a candidate: a path to its file, or its source.
+
+    One judge per platform serves all calls of this process, so that the second is quick; it ends with the process.
+    """
+    judge = _resident(platform)
+    setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials)
+    candidate = _candidate(source_or_path, backend)
+    folder = Path(out) if out else None
+    return judge.judge(setup, candidate, tolerance=tolerance, measure_perf=measure_perf, out=folder)
+
+
+def _candidate(source_or_path: Any, backend: str | None) -> Candidate:
+    if isinstance(source_or_path, Path) or "\n" not in source_or_path:
+        return Candidate.read(Path(source_or_path), backend)
+    return Candidate.of(source_or_path.encode(), backend=backend)
+
+
+@cache
+def _resident(platform: str) -> Judge:
+    judge = Judge(platform)
+    atexit.register(judge.close)
+    return judge

@@ -1,0 +1,110 @@
+"""One candidate's trial against the reference: form, facts, then values, on every rank."""
+
+from typing import Any
+
+from torch import Tensor
+
+from pkb.judge.compare import Mismatch, Tolerance, compare
+from pkb.judge.failure import Failure
+from pkb.judge.reference import ExpectedCall, Reference
+from pkb.judge.seeds import Seeds
+from pkb.judge.trials import Leaf, Result, Setup, run_trial, tensors_of
+from pkb.judge.world import World
+from pkb.record import Verdict
+from pkb.trees import difference
+
+Outputs = dict[tuple[int, int], list[Tensor]]
+"""(call, rank): the tensors that were returned."""
+
+
+class Wrong(Failure):
+    """A wrong answer, with the outputs that were read before it was noticed."""
+
+    def __init__(self, reason: str, outputs: Outputs | None = None, **evidence: Any):
+        super().__init__(Verdict.WRONG, reason, **evidence)
+        self.outputs = outputs or {}
+
+
+def check_trial(
+    world: World, setup: Setup, reference: Reference, seeds: Seeds, trial: int, tolerance: Tolerance | None
+) -> Outputs:
+    """Run one trial; the outputs when all are right, Wrong when one is not."""
+    jitter = world.nursery.platform.jitter()
+    setup.prepare(world, seeds, trial, jitter=jitter)
+    results = run_trial(world, setup, f"trial {trial}")
+    for result in results:
+        _check_facts(result, reference.calls[trial, result.call, result.rank], trial, setup)
+    outputs = {(r.call, r.rank): tensors_of(r, world, setup.limits.trial_s) for r in results}
+    _check_values(results, outputs, reference, trial, tolerance)
+    return outputs
+
+
+def _check_facts(result: Result, expected: ExpectedCall, trial: int, setup: Setup) -> None:
+    where: dict[str, Any] = {"rank": result.rank, "trial": trial, "call": result.call}
+    at = f"rank {result.rank}, trial {trial}, call {result.call}"
+    if words := difference(expected.result.form, result.form):
+        raise Wrong(f"{at}: {words}; return what the reference returns", check="form", **where)
+    for k, (leaf, model) in enumerate(zip(result.leaves, expected.result.leaves, strict=True)):
+        if fault := _fault(leaf, model):
+            check, words = fault
+            raise Wrong(f"{at}, output {k}: {words}", check=check, output=k, **where)
+    if result.changed:
+        names = ", ".join(result.changed)
+        raise Wrong(f"{at}: the call changed its argument {names}; work on a copy", check="inputs-unchanged", **where)
+
+
+def _fault(leaf: Leaf, model: Leaf) -> tuple[str, str] | None:
+    """The check that a leaf fails, and what to do about it."""
+    if leaf.type not in ("Tensor", "Parameter"):
+        return "type", f"is a {leaf.type}; return a plain torch.Tensor"
+    if leaf.shape != model.shape:
+        return "shape", f"has shape {list(leaf.shape)}, expected {list(model.shape)}"
+    if leaf.dtype != model.dtype:
+        return "dtype", f"has dtype {leaf.dtype}, expected {model.dtype}; cast the result"
+    if leaf.device != model.device:
+        return "device", f"is on {leaf.device}, expected {model.device}; leave results on the arguments' device"
+    if leaf.strides not in (model.strides, _contiguous(model.shape)) and 0 not in leaf.shape:
+        return "contiguity", f"has strides {leaf.strides}; return a contiguous tensor"
+    if shared := set(leaf.aliases) - set(model.aliases):
+        return "aliasing", f"shares memory with the argument {', '.join(sorted(shared))}; return a tensor of its own"
+    if leaf.reuses and not model.reuses:
+        calls = ", ".join(map(str, leaf.reuses))
+        return "reuse", f"shares memory with the result of call {calls}; every call must return memory of its own"
+    return None
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def _check_values(
+    results: list[Result], outputs: Outputs, reference: Reference, trial: int, tolerance: Tolerance | None
+) -> None:
+    wrong: list[tuple[Result, int, Mismatch]] = []
+    for result in results:
+        expected = reference.calls[trial, result.call, result.rank]
+        for k in expected.judged:
+            mismatch = compare(outputs[result.call, result.rank][k], expected.outputs[k], tolerance)
+            if mismatch:
+                wrong.append((result, k, mismatch))
+    if wrong:
+        raise _wrong_values(wrong, outputs, trial)
+
+
+def _wrong_values(wrong: list[tuple[Result, int, Mismatch]], outputs: Outputs, trial: int) -> Wrong:
+    result, k, mismatch = min(wrong, key=lambda w: (w[0].call, w[0].rank, w[1]))
+    return Wrong(
+        f"rank {result.rank}, trial {trial}, call {result.call}, output {k}: {mismatch.in_words()}",
+        outputs=outputs,
+        check="values",
+        rank=result.rank,
+        trial=trial,
+        call=result.call,
+        output=k,
+        wrong_at=sorted({(r.call, r.rank) for r, _, _ in wrong}),
+        **vars(mismatch),
+    )

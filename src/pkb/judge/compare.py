@@ -1,0 +1,173 @@
+"""Is this output right? Its error against the oracle, measured by the reference's own.
+
+The oracle is the reference in float64 on the same inputs. An output passes when its error, in the root mean
+square and in the worst element, is at most a small multiple of the reference's error or of the rounding that
+any honest kernel in this dtype may do. Both scale with the values, so that neither zeros nor a constant can
+pass and a correct kernel with another order of sums never fails.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+RMS_FACTOR = 3.0
+WORST_FACTOR = 4.0
+# Roundings, in units of the dtype's own, that a correct kernel may add whatever the reference did: in
+# 16 bits one more; in float32 what another order of a long sum costs, still far below TF32's 2^-11.
+FLOOR_UNITS = {torch.float16: 1.0, torch.bfloat16: 1.0, torch.float32: 32.0}
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The plain convention |got - expected| <= atol + rtol * |expected|, against the reference."""
+
+    atol: float
+    rtol: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One output tensor of the reference, and the same from the oracle."""
+
+    reference: Tensor
+    oracle: Tensor
+    exact: bool
+    """Compare bit for bit."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """What differs: how many of how many, the worst element, and the errors against what is allowed."""
+
+    rule: str
+    differing: int
+    total: int
+    index: list[int]
+    got: Any
+    expected: Any
+    measured: dict[str, float]
+
+    def in_words(self) -> str:
+        return (
+            f"{self.differing} of {self.total} elements differ ({self.rule}); "
+            f"worst at {self.index}: got {self.got}, expected {self.expected}"
+        )
+
+
+def compare(actual: Tensor, expected: Expected, tolerance: Tolerance | None = None) -> Mismatch | None:
+    """None when `actual`, of the reference's shape and dtype, is right."""
+    if actual.numel() == 0:
+        return None
+    if expected.exact or not _rounds(expected.reference.dtype):
+        return _compare_bits(actual, expected.reference)
+    if tolerance:
+        return _compare_plainly(actual, expected.reference, tolerance)
+    return _compare_to_oracle(actual, expected)
+
+
+def _rounds(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _compare_bits(actual: Tensor, reference: Tensor) -> Mismatch | None:
+    if torch.equal(_words(actual), _words(reference)):
+        return None
+    wrong = (_words(actual) != _words(reference)).any(dim=-1).reshape(actual.shape)
+    return _mismatch("bit for bit", wrong, wrong.double(), actual, reference, {})
+
+
+def _words(tensor: Tensor) -> Tensor:
+    """One row of bytes per element. Zero has two signs, and either is right."""
+    if _rounds(tensor.dtype) and tensor.dtype.itemsize > 1:
+        tensor = torch.where(tensor == 0, torch.zeros_like(tensor), tensor)
+    return tensor.contiguous().reshape(-1, 1).view(torch.uint8)
+
+
+def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) -> Mismatch | None:
+    error = _error(actual, _wide(reference))
+    allowed = tolerance.atol + tolerance.rtol * _wide(reference).abs()
+    wrong = ~(error <= allowed)
+    if not wrong.any():
+        return None
+    rule = f"atol {tolerance.atol:g}, rtol {tolerance.rtol:g}"
+    return _mismatch(rule, wrong, error, actual, reference, {})
+
+
+def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
+    oracle = _wide(expected.oracle)
+    finite = oracle.abs()[torch.isfinite(oracle)]
+    scale = _rms(finite)
+    # Each error in units of its own value or of the typical one, whichever is larger: a rare large value
+    # must not excuse errors elsewhere, nor a value near zero, left by cancellation, forbid them.
+    unit = torch.where(torch.isfinite(oracle), oracle.abs(), 0.0).clamp(min=scale or 1.0)
+    error, own = _error(actual, oracle) / unit, _error(expected.reference, oracle) / unit
+    floor = FLOOR_UNITS.get(expected.reference.dtype, 1.0) * _unit(expected.reference.dtype) if scale else 0.0
+    measured = {
+        "rms_error": _rms(error),
+        # The root mean square of a rounding is less than half of its worst case.
+        "rms_allowed": RMS_FACTOR * max(_rms(own), 0.5 * floor),
+        "worst_error": _largest(error),
+        "worst_allowed": WORST_FACTOR * max(_largest(own), floor),
+        "rms_value": scale,
+    }
+    if measured["rms_error"] <= measured["rms_allowed"] and measured["worst_error"] <= measured["worst_allowed"]:
+        return None
+    beyond = ~(error <= measured["worst_allowed"])
+    wrong = beyond if beyond.any() else ~(error <= measured["rms_allowed"])
+    return _mismatch(_rule(measured), wrong, error, actual, expected.oracle, measured)
+
+
+def _rule(measured: dict[str, float]) -> str:
+    name = "rms" if not measured["rms_error"] <= measured["rms_allowed"] else "worst"
+    return f"relative {name} error {measured[f'{name}_error']:.3g}, allowed {measured[f'{name}_allowed']:.3g}"
+
+
+def _error(actual: Tensor, oracle: Tensor) -> Tensor:
+    """Distance to the oracle. Where the oracle is not finite, the same value is no error and any other infinite."""
+    wide = _wide(actual)
+    error = (wide - oracle).abs()
+    alike = (wide == oracle) | (wide.isnan() & oracle.isnan())
+    special = ~torch.isfinite(oracle) | ~torch.isfinite(wide)
+    return torch.where(special, torch.where(alike, 0.0, math.inf), error)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
+
+
+def _unit(dtype: torch.dtype) -> float:
+    """The relative error of one rounding."""
+    return torch.finfo(dtype).eps / 2
+
+
+def _rms(values: Tensor) -> float:
+    return float(values.square().mean().sqrt()) if values.numel() else 0.0
+
+
+def _largest(values: Tensor) -> float:
+    return float(values.max())
+
+
+def _mismatch(
+    rule: str, wrong: Tensor, error: Tensor, actual: Tensor, expected: Tensor, measured: dict[str, float]
+) -> Mismatch:
+    ranked = torch.where(wrong, error, -1.0)
+    flat = int(ranked.argmax())
+    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), actual.shape)] if actual.dim() else []
+    return Mismatch(
+        rule=rule,
+        differing=int(wrong.sum()),
+        total=actual.numel(),
+        index=index,
+        got=_plain(actual.reshape(-1)[flat]),
+        expected=_plain(expected.reshape(-1)[flat]),
+        measured={key: value if math.isfinite(value) else str(value) for key, value in measured.items()},  # type: ignore[misc]
+    )
+
+
+def _plain(element: Tensor) -> Any:
+    value = element.to(torch.float64).item() if element.dtype.is_floating_point else element.item()
+    return value if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)) else str(value)

@@ -1,0 +1,75 @@
+"""What ranks print: drained as it comes, its beginning and end kept, too much of it noticed."""
+
+import contextlib
+import os
+import re
+import select
+import threading
+
+_KEPT = 64 << 10
+_CHUNK = 64 << 10
+_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+_OURS = re.compile(r"/pkb/|/torch/|/triton/|/python3|<frozen")
+
+
+class Logs:
+    """The printed output of a world's ranks, read by a thread of its own."""
+
+    def __init__(self, fds: list[int], limit: int):
+        self._fds = dict(zip(fds, range(len(fds)), strict=True))
+        self._limit = limit
+        self._heads = [bytearray() for _ in fds]
+        self._tails = [bytearray() for _ in fds]
+        self._counts = [0] * len(fds)
+        self.flooded: int | None = None
+        """The first rank that printed more than the limit."""
+        self._wake, self._waker = os.pipe()
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        open_fds = dict(self._fds)
+        closing = False
+        while open_fds:
+            # Once closing, take only what is there: a stray process may hold its end open for ever.
+            readable, _, _ = select.select([*open_fds, self._wake], [], [], 0 if closing else None)
+            closing = closing or self._wake in readable
+            ready = [fd for fd in readable if fd in open_fds]
+            if closing and not ready:
+                break
+            for fd in ready:
+                data = os.read(fd, _CHUNK)
+                if not data:
+                    del open_fds[fd]
+                else:
+                    self._keep(open_fds[fd], data)
+
+    def _keep(self, rank: int, data: bytes) -> None:
+        room = _KEPT - len(self._heads[rank])
+        self._heads[rank] += data[:room]
+        self._tails[rank] = (self._tails[rank] + data[room:])[-_KEPT:] if len(data) > room else self._tails[rank]
+        self._counts[rank] += len(data)
+        if self._counts[rank] > self._limit and self.flooded is None:
+            self.flooded = rank
+
+    def text(self, rank: int) -> str:
+        head, tail = bytes(self._heads[rank]), bytes(self._tails[rank])
+        dropped = self._counts[rank] - len(head) - len(tail)
+        gap = f"\n[... {dropped} bytes left out ...]\n".encode() if dropped else b""
+        return (head + gap + tail).decode(errors="replace")
+
+    def tail(self, rank: int, count: int) -> str:
+        return self.text(rank)[-count:]
+
+    def stack(self, rank: int) -> list[str]:
+        """The candidate's own frames, innermost first, from the dump that a hanging rank was asked for."""
+        dump = self.text(rank).rpartition("most recent call first")[2]
+        frames = [f for f in _FRAME.findall(dump) if not _OURS.search(f[0])]
+        return [f"{function}, line {line} of {os.path.basename(file)}" for file, line, function in frames]
+
+    def close(self) -> None:
+        os.write(self._waker, b"x")
+        self._thread.join()
+        for fd in (*self._fds, self._wake, self._waker):
+            with contextlib.suppress(OSError):
+                os.close(fd)

@@ -1,0 +1,283 @@
+"""What runs inside one rank: load a solution, draw inputs from the judge's seeds, call it, hand back raw bytes.
+
+In a candidate's world this process belongs to the candidate from `load` on. Nothing here decides anything.
+"""
+
+import contextlib
+import faulthandler
+import importlib.util
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pkb.case import Case
+from pkb.judge.channel import Channel, ChannelClosed, Message, wire_name
+from pkb.judge.oracle import in_float64, widened
+from pkb.platforms import Platform, platforms
+from pkb.problem import Problem, Size
+from pkb.registry import load as load_problem
+from pkb.trees import describe, tensors
+
+_COLLECTIVE_TIMEOUT = timedelta(hours=1)
+"""The judge's deadlines are the ones that count."""
+
+
+@dataclass
+class Call:
+    case: Case
+    args: tuple[Any, ...]
+    delay: float
+
+
+def run_rank(order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None) -> None:
+    """The life of a rank, from the fork to the judge's `leave`."""
+    os.setsid()
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(log_fd)
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
+    channel = Channel(socket.socket(fileno=channel_fd))
+    with contextlib.suppress(ChannelClosed):
+        try:
+            worker = Rank(order, rank, channel, listener_fd)
+        except Exception as error:
+            channel.send({"error": _told(error)})
+            return
+        worker.serve()
+
+
+class Rank:
+    def __init__(self, order: Message, rank: int, channel: Channel, listener_fd: int | None):
+        self.rank, self.world = rank, order["size"]
+        self.channel = channel
+        self.platform: Platform = platforms()[order["platform"]]
+        self.folder = Path(order["folder"]) / f"rank-{rank}"
+        self._settle(order)
+        self.device = self.platform.enter(rank, self.world, Path(order["shared"]))
+        self._join(order["port"], listener_fd)
+        self.solution: Callable[..., Any] = _nothing_loaded
+        self.calls: list[Call] = []
+        self.oracle = False
+
+    def _settle(self, order: Message) -> None:
+        """An empty folder of its own to work in, and a ceiling on memory."""
+        self.folder.mkdir()
+        os.chdir(self.folder)
+        for variable in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
+            os.environ[variable] = str(self.folder)
+        os.environ["TRITON_CACHE_DIR"] = str(self.folder / "triton")
+        if order["memory"]:
+            # Private memory only: shared mappings and what the fork brought along do not count.
+            resource.setrlimit(resource.RLIMIT_DATA, (_data_in_use() + order["memory"],) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def _join(self, port: int, listener_fd: int | None) -> None:
+        os.environ |= {
+            "RANK": str(self.rank),
+            "LOCAL_RANK": str(self.rank),
+            "WORLD_SIZE": str(self.world),
+            "LOCAL_WORLD_SIZE": str(self.world),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        listening: dict[str, Any] = {} if listener_fd is None else {"master_listen_fd": listener_fd}
+        # `wait_for_workers` would hold rank 0 until all have called; init_process_group waits anyway.
+        store = dist.TCPStore(
+            "127.0.0.1", port, self.world, is_master=self.rank == 0, wait_for_workers=False, **listening
+        )
+        dist.init_process_group(
+            self.platform.process_group, store=store, rank=self.rank, world_size=self.world, timeout=_COLLECTIVE_TIMEOUT
+        )
+
+    def serve(self) -> None:
+        self.channel.send({"ready": True})
+        while (message := self.channel.receive())["do"] != "leave":
+            try:
+                answer, leaves = getattr(self, message.pop("do"))(**message)
+            except Exception as error:
+                answer, leaves = {"error": _told(error)}, []
+            self.channel.send(answer, leaves)
+
+    def load(
+        self, problem: str, candidate: str | None = None, mutant: str | None = None
+    ) -> tuple[Message, list[Tensor]]:
+        """Take `solution` from a candidate's file, from the problem's mutants, or from the problem itself."""
+        self.problem: Problem = load_problem(problem)
+        if mutant:
+            self.solution = self.problem.mutants[mutant]
+        else:
+            self.solution = _import(Path(candidate)).solution if candidate else self.problem.solution
+        if not callable(self.solution):
+            raise TypeError("`solution` is not a function")
+        return {}, []
+
+    def prepare(self, case: Message, calls: list[Message], oracle: bool = False) -> tuple[Message, list[Tensor]]:
+        """Draw the inputs of the next calls."""
+        delays = [call.pop("delay", 0.0) for call in calls]
+        cases = [self._case(case, call) for call in calls]
+        self.oracle = oracle
+        self.calls = [Call(c, self._inputs(c), delay) for c, delay in zip(cases, delays, strict=True)]
+        self.platform.synchronize()
+        return {}, []
+
+    def run(self) -> tuple[Message, list[Tensor]]:
+        """The prepared calls, back to back; then what they returned."""
+        outputs = []
+        with in_float64() if self.oracle else contextlib.nullcontext():
+            for call in self.calls:
+                self.platform.delay(call.delay)
+                outputs.append(self.solution(*call.args))
+        self.platform.synchronize()
+        leaves: list[Tensor] = []
+        results = [
+            self._result(call, output, outputs[:k], leaves)
+            for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
+        ]
+        self.calls = []
+        return {"results": results}, leaves
+
+    def time(self) -> tuple[Message, list[Tensor]]:
+        """Nanoseconds of each prepared call, the ranks aligned before it."""
+        spans = []
+        for call in self.calls:
+            dist.barrier()
+            start = time.perf_counter_ns()
+            self.solution(*call.args)
+            self.platform.synchronize()
+            spans.append(time.perf_counter_ns() - start)
+        self.calls = []
+        return {"ns": spans}, []
+
+    def profile(self, path: str) -> tuple[Message, list[Tensor]]:
+        """Run the prepared calls under torch's profiler; a Chrome trace goes to `path`."""
+        with torch.profiler.profile(record_shapes=True) as profiler:
+            answer = self.run()
+        profiler.export_chrome_trace(path)
+        return answer
+
+    def _case(self, shape: Message, call: Message) -> Case:
+        size = Size(shape["m"], shape["n"])
+        rest = {key: value for key, value in shape.items() if key not in ("m", "n", "dtype")}
+        return self.problem.case(size, shape["dtype"], self.world, self.rank, self.device, **rest, **call)
+
+    def _inputs(self, case: Case) -> tuple[Any, ...]:
+        args = self.problem.inputs(case)
+        return widened(args) if self.oracle else args
+
+    def _result(self, call: Call, output: Any, earlier: list[Any], leaves: list[Tensor]) -> Message:
+        returned: list[Tensor] = []
+        names = self.problem.arguments
+        mutated = {name: call.args[names.index(name)] for name in self.problem.mutates}
+        form = describe([output, mutated] if mutated else [output], returned)
+        leaves += returned
+        return {
+            "form": form,
+            "leaves": [_facts(leaf, call.args, names, earlier) for leaf in returned],
+            "changed": self._changed_arguments(call),
+        }
+
+    def _changed_arguments(self, call: Call) -> list[str]:
+        """Drawing again from the same seed shows what the call left of its inputs, and holds no copies."""
+        again = self._inputs(self._same_case(call.case))
+        names = [name for name in self.problem.arguments[: len(again)] if name not in self.problem.mutates]
+        before = dict(zip(self.problem.arguments, again, strict=False))
+        after = dict(zip(self.problem.arguments, call.args, strict=False))
+        return [name for name in names if not _same_bits(before[name], after[name])]
+
+    def _same_case(self, case: Case) -> Case:
+        fields = {name: getattr(case, name) for name in case.__dataclass_fields__}
+        return Case(**fields)
+
+
+def _facts(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> Message:
+    return {
+        "type": type(leaf).__name__,
+        "shape": list(leaf.shape),
+        "dtype": wire_name(leaf.dtype),
+        "device": leaf.device.type,
+        "strides": list(leaf.stride()) if leaf.layout is torch.strided else None,
+        "aliases": [name for name, arg in zip(names, args, strict=False) if _overlaps(leaf, arg)],
+        "reuses": [k for k, output in enumerate(earlier) if _overlaps(leaf, output)],
+    }
+
+
+def _overlaps(leaf: Tensor, tree: Any) -> bool:
+    start, end = _extent(leaf)
+    return any(a < end and start < b for a, b in map(_extent, tensors(tree)))
+
+
+def _extent(tensor: Tensor) -> tuple[int, int]:
+    """First and last address that a strided tensor touches; an empty one touches none."""
+    if tensor.numel() == 0 or tensor.layout is not torch.strided:
+        return 0, 0
+    reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), tensor.data_ptr() + (reach + 1) * tensor.element_size()
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+    before, after = list(tensors(one)), list(tensors(other))
+    return len(before) == len(after) and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bits(a), _bits(b))
+        for a, b in zip(before, after, strict=True)
+    )
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    # NaN differs from itself as a number, not as bits.
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+
+
+def _import(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    if not hasattr(module, "solution"):
+        raise AttributeError("the file defines no `solution`; define solution(...) with the reference's signature")
+    return module
+
+
+def _nothing_loaded(*_: Any) -> None:
+    raise RuntimeError("run before load")
+
+
+def _told(error: BaseException) -> Message:
+    """An exception for the record: its own frames first, ours left out."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/pkb/judge/" not in f.filename]
+    lines = [f"{Path(f.filename).name}:{f.lineno} in {f.name}: {f.line or ''}" for f in frames]
+    message = str(error).strip()[:2000] or "(no message)"
+    return {"type": type(error).__name__, "message": message, "traceback": lines[-12:], "advice": _advice(error)}
+
+
+def _advice(error: BaseException) -> str | None:
+    text = str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return "a rank's memory is limited; allocate less, or choose a smaller --size"
+    if "not compiled with CUDA" in text or "No CUDA GPUs" in text or "NVIDIA driver" in text:
+        return "this rank runs on the CPU; take the device from the arguments (tensor.device), not by name"
+    return None
+
+
+def _data_in_use() -> int:
+    try:
+        status = Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData")) * 1024
+    except (OSError, StopIteration):
+        return 0

@@ -1,0 +1,121 @@
+"""What the reference and its oracle return: computed once for a setup, shared by all its candidates."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pkb.judge.compare import Expected
+from pkb.judge.failure import Failure
+from pkb.judge.nursery import Nursery
+from pkb.judge.seeds import Seeds
+from pkb.judge.trials import Result, Setup, run_trial, tensors_of
+from pkb.judge.world import World
+from pkb.record import Verdict
+from pkb.trees import describe, rebuild
+
+_CACHE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class ExpectedCall:
+    """The right answer of one call on one rank."""
+
+    result: Result
+    outputs: list[Expected]
+    """Every output tensor, in the order of the result's leaves."""
+    judged: list[int]
+    """The outputs whose values have a defined meaning."""
+
+
+@dataclass
+class Reference:
+    """Expected calls by (trial, call, rank)."""
+
+    calls: dict[tuple[int, int, int], ExpectedCall] = field(default_factory=dict)
+
+    def nbytes(self) -> int:
+        outputs = (output for call in self.calls.values() for output in call.outputs)
+        return sum(output.reference.nbytes + output.oracle.nbytes for output in outputs)
+
+
+class References:
+    """References by setup, the latest kept, within a bound on memory."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Setup, Reference] = OrderedDict()
+
+    def get(self, setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
+        if setup not in self._kept:
+            self._kept[setup] = compute(setup, nursery, seeds)
+        self._kept.move_to_end(setup)
+        while len(self._kept) > 1 and sum(r.nbytes() for r in self._kept.values()) > _CACHE_BYTES:
+            self._kept.popitem(last=False)
+        return self._kept[setup]
+
+
+def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
+    reference = Reference()
+    with reference_world(setup, nursery) as world:
+        for trial in range(setup.trials):
+            setup.prepare(world, seeds, trial)
+            plain = _run(world, setup)
+            setup.prepare(world, seeds, trial, oracle=True)
+            oracle = _run(world, setup)
+            for key, (result, tensors) in plain.items():
+                _refuse_changes(setup, result)
+                case = setup.case(rank=key[1], trial=trial)
+                exact = setup.problem.exact or case.whole
+                pairs = zip(tensors, oracle[key][1], strict=True)
+                outputs = [_expected(setup, t, o, exact) for t, o in pairs]
+                reference.calls[trial, *key] = ExpectedCall(result, outputs, _judged(setup, result, trial))
+        world.end()
+    return reference
+
+
+def reference_world(setup: Setup, nursery: Nursery) -> World:
+    """A started world that has the problem's own solution loaded."""
+    world = World(nursery, setup.world, setup.limits, blame=Verdict.ENVIRONMENT)
+    try:
+        world.start()
+        world.ask({"do": "load", "problem": setup.problem.stem}, "load", setup.limits.load_s)
+    except BaseException:
+        world.end(kill=True)
+        raise
+    return world
+
+
+def _run(world: World, setup: Setup) -> dict[tuple[int, int], tuple[Result, list[Tensor]]]:
+    results = run_trial(world, setup, "the reference's own run")
+    return {(r.call, r.rank): (r, tensors_of(r, world, setup.limits.trial_s)) for r in results}
+
+
+def _judged(setup: Setup, result: Result, trial: int) -> list[int]:
+    """Which leaves the problem wants compared: it picks among numbers that stand for them."""
+    tree = rebuild(result.form, [torch.tensor(k) for k in range(len(result.leaves))])
+    output = setup.problem.judged(setup.case(result.rank, trial), tree[0])
+    chosen: list[Tensor] = []
+    describe([output, *tree[1:]], chosen)
+    return [int(leaf) for leaf in chosen]
+
+
+def _expected(setup: Setup, reference: Tensor, oracle: Tensor, exact: bool) -> Expected:
+    if bool((~torch.isfinite(reference) & torch.isfinite(oracle)).any()):
+        raise Failure(
+            Verdict.ENVIRONMENT,
+            f"the reference of {setup.problem.stem} overflows {setup.dtype} at this size; "
+            "choose another --dtype or --size",
+            check="reference-finite",
+        )
+    return Expected(reference, oracle, exact)
+
+
+def _refuse_changes(setup: Setup, result: Result) -> None:
+    if result.changed:
+        raise Failure(
+            Verdict.ENVIRONMENT,
+            f"the reference of {setup.problem.stem} changes {', '.join(result.changed)} in place without declaring it; "
+            "add it to PROBLEM.mutates",
+            check="reference-mutates",
+        )

@@ -1,0 +1,46 @@
+"""What the judge has seen of one candidate so far: the record is made of it, however the judgement ends."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pkb.judge.check import Outputs, Wrong
+from pkb.judge.failure import Failure
+from pkb.judge.logs import Logs
+from pkb.judge.reference import Reference
+from pkb.judge.timing import Timing
+from pkb.record import Verdict
+
+
+@dataclass
+class Seen:
+    verdict: Verdict = Verdict.CORRECT
+    reason: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    reference: Reference | None = None
+    trial: int = 0
+    outputs: Outputs = field(default_factory=dict)
+    """Of the last trial that handed any over."""
+    timing: Timing | None = None
+    logs: Logs | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> Reference:
+        assert self.reference, "the reference runs first"
+        return self.reference
+
+    def fail(self, failure: Failure) -> None:
+        self.verdict, self.reason, self.evidence = failure.verdict, failure.reason, failure.evidence
+        if isinstance(failure, Wrong):
+            self.outputs = failure.outputs
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = round(time.monotonic() - start, 3)

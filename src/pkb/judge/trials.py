@@ -1,0 +1,148 @@
+"""What a trial asks of every rank, and what came back."""
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pkb.case import Case
+from pkb.judge.channel import ChannelClosed, Message
+from pkb.judge.failure import Failure
+from pkb.judge.limits import Limits
+from pkb.judge.seeds import Seeds
+from pkb.judge.world import World
+from pkb.problem import Problem, Size
+from pkb.trees import Form, well_formed
+
+WHOLE_TRIAL = 1
+"""The trial that draws whole numbers, for problems whose sums are then exact."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A problem posed: everything that reference and candidate must have in common."""
+
+    problem: Problem
+    size: Size
+    dtype: str
+    world: int
+    trials: int = 5
+    calls: int = 3
+    """Back-to-back calls in one trial, without a host synchronisation between them."""
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        self.problem.case(self.size, self.dtype, self.world)
+
+    def case(self, rank: int, trial: int) -> Case:
+        return self.problem.case(self.size, self.dtype, self.world, rank, trial=trial, whole=self.whole(trial))
+
+    def whole(self, trial: int) -> bool:
+        return self.problem.exact_sums and trial == min(WHOLE_TRIAL, self.trials - 1)
+
+    def shape(self, trial: int) -> Message:
+        size = {"m": self.size.m, "n": self.size.n, "dtype": self.dtype}
+        return size | {"trial": trial, "whole": self.whole(trial)}
+
+    def prepare(self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0) -> None:
+        """Have every rank draw the inputs of one trial, each from seeds of its own."""
+
+        def message(rank: int) -> Message:
+            calls = [self._call(seeds, trial, call, rank, jitter) for call in range(self.calls)]
+            return {"do": "prepare", "case": self.shape(trial), "calls": calls, "oracle": oracle}
+
+        world.ask(message, "prepare", self.limits.trial_s)
+
+    def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float) -> Message:
+        place = (self.problem.stem, trial, call)
+        late = seeds.random(*place, "late")
+        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
+        return {
+            "seed": seeds.of(*place, rank),
+            "shared_seed": seeds.of(*place, "shared"),
+            "delay": delay if rank == slow_rank else 0.0,
+        }
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What a rank says about one tensor of a result, before its bytes are read."""
+
+    type: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+    strides: tuple[int, ...] | None
+    aliases: tuple[str, ...]
+    """Arguments whose memory it shares."""
+    reuses: tuple[int, ...]
+    """Earlier calls of the trial whose results it shares memory with."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one call returned on one rank."""
+
+    rank: int
+    call: int
+    form: Form
+    leaves: list[Leaf]
+    changed: list[str]
+    """Arguments that are not what they were."""
+
+
+def run_trial(world: World, setup: Setup, phase: str) -> list[Result]:
+    """Run the prepared calls. The tensors' bytes wait in the channels: read them with `tensors_of`, in order."""
+    answers = world.ask({"do": "run"}, phase, setup.limits.trial_s)
+    return [result for rank, answer in enumerate(answers) for result in _parsed(answer, rank, setup, world, phase)]
+
+
+def tensors_of(result: Result, world: World, seconds: float) -> list[Tensor]:
+    deadline = time.monotonic() + seconds
+    channel = world.channels[result.rank]
+    try:
+        return [channel.receive_tensor(leaf.shape, leaf.dtype, deadline) for leaf in result.leaves]
+    except (ChannelClosed, TimeoutError) as error:
+        raise _garbled(world, result.rank, "hand over its results") from error
+
+
+def _parsed(answer: Message, rank: int, setup: Setup, world: World, phase: str) -> list[Result]:
+    try:
+        results = [_result(answer["results"][call], rank, call) for call in range(setup.calls)]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise _garbled(world, rank, phase) from error
+    return results
+
+
+def _result(raw: Message, rank: int, call: int) -> Result:
+    leaves = [_leaf(leaf) for leaf in raw["leaves"]]
+    if not well_formed(raw["form"], len(leaves)):
+        raise ValueError("form")
+    return Result(rank, call, raw["form"], leaves, [str(name) for name in raw["changed"]])
+
+
+def _leaf(raw: Message) -> Leaf:
+    dtype = getattr(torch, raw["dtype"])
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError("dtype")
+    return Leaf(
+        type=str(raw["type"]),
+        shape=tuple(int(size) for size in raw["shape"]),
+        dtype=dtype,
+        device=str(raw["device"]),
+        strides=None if raw["strides"] is None else tuple(int(stride) for stride in raw["strides"]),
+        aliases=tuple(str(name) for name in raw["aliases"]),
+        reuses=tuple(int(call) for call in raw["reuses"]),
+    )
+
+
+def _garbled(world: World, rank: int, phase: str) -> Failure:
+    return Failure(
+        world.blame,
+        f"rank {rank} broke the judge's protocol ({phase}); a candidate must leave file descriptors alone that it "
+        "did not open",
+        rank=rank,
+        phase=phase,
+        check="protocol",
+    )

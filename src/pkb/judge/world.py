@@ -1,0 +1,204 @@
+"""The judge's view of one world of ranks: ask all, hear all, within a deadline, or say what went wrong."""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
+from pkb.judge.failure import Failure
+from pkb.judge.limits import Limits
+from pkb.judge.logs import Logs
+from pkb.judge.nursery import Nursery
+from pkb.record import Verdict
+
+_TICK_S = 0.1
+_STACKS_S = 0.4
+
+
+class World:
+    """`size` ranks of one kind, in fresh processes. Use as a context manager: leaving it kills them."""
+
+    def __init__(self, nursery: Nursery, size: int, limits: Limits, blame: Verdict = Verdict.CRASH):
+        self.nursery = nursery
+        self.size = size
+        self.limits = limits
+        self.blame = blame
+        """The verdict when a rank misbehaves: CRASH for candidates, ENVIRONMENT for references."""
+        self.number = nursery.new_world()
+        self.folder = nursery.folder / f"world-{self.number}"
+        self.shared = nursery.shared / f"world-{self.number}"
+        self.ended = False
+        self._spawn()
+
+    def _spawn(self) -> None:
+        self.folder.mkdir()
+        self.shared.mkdir()
+        pairs = [socket.socketpair() for _ in range(self.size)]
+        pipes = [os.pipe() for _ in range(self.size)]
+        self.channels = [Channel(ours) for ours, _ in pairs]
+        self.logs = Logs([read for read, _ in pipes], self.limits.log_bytes)
+        theirs = [fd for (_, sock), (_, write) in zip(pairs, pipes, strict=True) for fd in (sock.fileno(), write)]
+        memory = self.limits.memory_bytes or self.nursery.platform.memory_limit(self.size)
+        order = {
+            "do": "spawn",
+            "world": self.number,
+            "size": self.size,
+            "platform": self.nursery.platform.name,
+            "folder": str(self.folder),
+            "shared": str(self.shared),
+            "memory": memory,
+        }
+        self.nursery.order(order, theirs)
+        for (_, sock), (_, write) in zip(pairs, pipes, strict=True):
+            sock.close()
+            os.close(write)
+
+    def start(self) -> None:
+        """Wait until every rank has joined its process group."""
+        try:
+            self.hear("start", self.limits.start_s)
+        except Failure as failure:
+            failure.verdict = Verdict.ENVIRONMENT
+            raise
+
+    def ask(self, message: Message | Callable[[int], Message], phase: str, seconds: float) -> list[Message]:
+        """Send every rank its message, and wait for every rank's answer."""
+        for rank, channel in enumerate(self.channels):
+            # A rank that has gone is noticed while listening, with its exit status.
+            with contextlib.suppress(ChannelClosed):
+                channel.send(message(rank) if callable(message) else message)
+        return self.hear(phase, seconds)
+
+    def hear(self, phase: str, seconds: float) -> list[Message]:
+        deadline = time.monotonic() + seconds
+        answers: dict[int, Message] = {}
+        while len(answers) < self.size:
+            silent = [rank for rank in range(self.size) if rank not in answers]
+            self._raise_if_flooded()
+            if time.monotonic() > deadline:
+                raise self._hang(phase, silent, seconds)
+            for rank in self._readable(silent):
+                answers[rank] = self._receive(rank, phase, deadline, seconds)
+            self._raise_if_gone(phase, [rank for rank in silent if rank not in answers])
+        return [answers[rank] for rank in range(self.size)]
+
+    def _readable(self, ranks: list[int]) -> list[int]:
+        waiting = {self.channels[rank].fileno(): rank for rank in ranks}
+        readable, _, _ = select.select([*waiting, self.nursery.channel.fileno()], [], [], _TICK_S)
+        if self.nursery.channel.fileno() in readable:
+            self.nursery.listen()
+        return [waiting[fd] for fd in readable if fd in waiting]
+
+    def _receive(self, rank: int, phase: str, deadline: float, seconds: float) -> Message:
+        try:
+            answer = self.channels[rank].receive(deadline)
+        except ChannelClosed:
+            raise self._gone(rank, phase) from None
+        except TimeoutError:
+            raise self._hang(phase, [rank], seconds) from None
+        except ChannelGarbled as error:
+            raise Failure(self.blame, f"rank {rank} answered with {error} in {phase}", rank=rank, phase=phase) from None
+        if raised := answer.get("error"):
+            raise self._raised(rank, phase, raised)
+        return answer
+
+    def _raise_if_gone(self, phase: str, ranks: list[int]) -> None:
+        for rank in ranks:
+            # Its last words may still be in the socket: they say more than an exit code.
+            if (self.number, rank) in self.nursery.exits and not self._readable([rank]):
+                raise self._gone(rank, phase)
+
+    def _raise_if_flooded(self) -> None:
+        if (rank := self.logs.flooded) is not None:
+            limit = self.limits.log_bytes >> 20
+            raise Failure(
+                self.blame,
+                f"rank {rank} printed more than {limit} MiB and was ended; remove the printing from the hot path",
+                rank=rank,
+                check="log-limit",
+                log=self.logs.tail(rank, 500),
+            )
+
+    def _raised(self, rank: int, phase: str, error: dict[str, Any]) -> Failure:
+        verdict = self.blame
+        if phase == "load" and verdict is Verdict.CRASH:
+            verdict = Verdict.BUILD_FAILED
+        advice = f"; {error['advice']}" if error.get("advice") else ""
+        reason = f"rank {rank} raised {error['type']} in {phase}: {error['message']}{advice}"
+        return Failure(verdict, reason, rank=rank, phase=phase, **error)
+
+    def _gone(self, rank: int, phase: str) -> Failure:
+        code = self._exit_code(rank)
+        log = self.logs.tail(rank, 2000)
+        return Failure(
+            self.blame,
+            f"rank {rank} {_in_words(code)} in {phase} before it had answered; its log ends the evidence",
+            rank=rank,
+            phase=phase,
+            exit_code=code,
+            log=log,
+        )
+
+    def _exit_code(self, rank: int) -> int | None:
+        deadline = time.monotonic() + 1.0
+        while (self.number, rank) not in self.nursery.exits and time.monotonic() < deadline:
+            readable, _, _ = select.select([self.nursery.channel], [], [], _TICK_S)
+            if readable:
+                self.nursery.listen()
+        return self.nursery.exits.get((self.number, rank))
+
+    def _hang(self, phase: str, silent: list[int], seconds: float) -> Failure:
+        self.nursery.order({"do": "signal", "world": self.number, "number": signal.SIGUSR1})
+        time.sleep(_STACKS_S)
+        stacks = {str(rank): self.logs.stack(rank) for rank in silent}
+        verdict = Verdict.HANG if self.blame is Verdict.CRASH else self.blame
+        ranks = ", ".join(map(str, silent))
+        where = next((f"; rank {rank} was at {stack[0]}" for rank, stack in stacks.items() if stack), "")
+        return Failure(
+            verdict,
+            f"rank {ranks} did not finish {phase} within {seconds:g} s{where}; "
+            "look for a signal that is never sent or a wait for the wrong value, or raise --timeout",
+            ranks=silent,
+            phase=phase,
+            seconds=seconds,
+            stacks=stacks,
+        )
+
+    def __enter__(self) -> "World":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end(kill=True)
+
+    def end(self, kill: bool = False) -> list[str]:
+        """Let the ranks leave, or kill them; the command lines of processes that they had left behind."""
+        if self.ended:
+            return []
+        self.ended = True
+        if not kill:
+            for channel in self.channels:
+                with contextlib.suppress(ChannelClosed):
+                    channel.send({"do": "leave"})
+        answer = self.nursery.order({"do": "end", "world": self.number, "kill": kill})
+        for channel in self.channels:
+            channel.close()
+        self.logs.close()
+        for folder in (self.folder, self.shared):
+            shutil.rmtree(folder, ignore_errors=True)
+        for rank in range(self.size):
+            self.nursery.exits.pop((self.number, rank), None)
+        return answer["left"]
+
+
+def _in_words(code: int | None) -> str:
+    if code is None:
+        return "closed its channel"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"exited with code {code}"

@@ -1,0 +1,78 @@
+"""Ranks are processes, collectives are gloo's, Triton kernels are interpreted.
+
+Correctness on any machine. Times are CPU times and say nothing about a GPU.
+"""
+
+import os
+import platform as system
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_MEMORY_SHARE = 0.6
+
+
+class Cpu:
+    name = "cpu"
+    preference = 0
+    process_group = "gloo"
+
+    def missing(self) -> str | None:
+        return None
+
+    def nursery_environment(self) -> dict[str, str]:
+        threads = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
+        # Triton decides at import whether it interprets. gloo would otherwise look for an address of the host name.
+        return {"TRITON_INTERPRET": "1", "GLOO_SOCKET_IFNAME": _loopback(), "CUDA_VISIBLE_DEVICES": "", **threads}
+
+    def memory_limit(self, world: int) -> int | None:
+        return int(_MEMORY_SHARE * _available_memory() / world)
+
+    def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
+        from pkb.platforms import _interpreter, _symmetric
+
+        torch.set_num_threads(1)
+        _symmetric.install(shared_folder)
+        _interpreter.yield_while_spinning()
+        return torch.device("cpu")
+
+    def synchronize(self) -> None:
+        pass
+
+    def delay(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def jitter(self) -> float:
+        return 0.04
+
+    def describe(self) -> dict[str, Any]:
+        return {"cpu": _cpu_name(), "cores": os.cpu_count(), "memory_gib": round(_total_memory() / 2**30, 1)}
+
+
+def _loopback() -> str:
+    return "lo0" if system.system() == "Darwin" else "lo"
+
+
+def _available_memory() -> int:
+    try:
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return _total_memory()
+
+
+def _total_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return system.processor() or system.machine()
+
+
+PLATFORM = Cpu()

@@ -1,0 +1,143 @@
+"""One workload: the reference `solution(...)`, how its inputs are made, what it costs."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from pkb.case import DTYPES, Case
+from pkb.cost import Cost
+from pkb.errors import UsageError
+from pkb.shown import shown_source
+
+WORLDS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Size:
+    m: int
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a problem file declares; `id`, `name` and `module` are filled in when it is loaded.
+
+    Beside PROBLEM the file holds `solution`, `inputs(case)` and `cost(case)`, and where it needs one
+    `judged(case, output)`: the part of an output whose values have a defined meaning. `MUTANTS` are
+    wrong variants of `solution`, by name, that the judge must reject.
+    """
+
+    category: str
+    source: str
+    """Where the workload comes from."""
+    sizes: Mapping[str, Size]
+    """By name: tiny (judged on a laptop), paper (the published default), large (a production job)."""
+    exact: bool = False
+    """Values are moved or counted, never rounded: every output is compared bit for bit."""
+    exact_sums: bool = False
+    """One trial draws small whole numbers, whose sums are exact in any order and compared bit for bit."""
+    requires: Mapping[str, Callable[[Case], bool]] = field(default_factory=dict)
+    """Conditions on size and world size, each under the sentence that explains it."""
+    mutates: tuple[str, ...] = ()
+    """Arguments that the reference changes in place: their final values are outputs too."""
+    id: int = 0
+    name: str = ""
+    module: ModuleType = field(default=ModuleType("unloaded"), repr=False)
+
+    def bound_to(self, module: ModuleType, path: Path) -> "Problem":
+        number, _, name = path.stem.partition("_")
+        return replace(self, id=int(number), name=name, module=module)
+
+    @property
+    def stem(self) -> str:
+        return f"{self.id}_{self.name}"
+
+    @property
+    def path(self) -> Path:
+        return Path(str(self.module.__file__))
+
+    @property
+    def title(self) -> str:
+        """The first paragraph of the file's docstring, on one line."""
+        return " ".join(inspect.cleandoc(self.module.__doc__ or "").split("\n\n")[0].split())
+
+    @property
+    def solution(self) -> Callable[..., Any]:
+        return self.module.solution
+
+    @property
+    def mutants(self) -> Mapping[str, Callable[..., Any]]:
+        return getattr(self.module, "MUTANTS", {})
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.solution).parameters)
+
+    def inputs(self, case: Case) -> tuple[Any, ...]:
+        return tuple(self.module.inputs(case))
+
+    def cost(self, case: Case) -> Cost:
+        return self.module.cost(case)
+
+    def judged(self, case: Case, output: Any) -> Any:
+        select = getattr(self.module, "judged", None)
+        return select(case, output) if select else output
+
+    def shown(self) -> str:
+        """The source that a model is given: `solution` and what it uses, runnable with torch alone."""
+        return shown_source(self.path.read_text())
+
+    def case(
+        self,
+        size: str | Size = "tiny",
+        dtype: str = "float32",
+        world: int = 1,
+        rank: int = 0,
+        device: torch.device | str = "cpu",
+        **seeds: Any,
+    ) -> Case:
+        """A case of this problem. Raises UsageError when the mathematics rules the combination out."""
+        m_n = self.size(size)
+        case = Case(
+            dtype=dtype_named(dtype),
+            device=torch.device(device),
+            m=m_n.m,
+            n=m_n.n,
+            world=world,
+            rank=rank,
+            **{"seed": 0, **seeds},
+        )
+        for sentence, holds in self.requires.items():
+            if not holds(case):
+                raise UsageError(self._refusal(sentence, case))
+        return case
+
+    def size(self, size: str | Size) -> Size:
+        if isinstance(size, Size):
+            return size
+        if size not in self.sizes:
+            raise UsageError(f"{self.stem} has no size {size!r}; choose from {', '.join(self.sizes)}, or give --m --n")
+        return self.sizes[size]
+
+    def worlds(self, size: str | Size = "tiny") -> tuple[int, ...]:
+        """The usual world sizes at which this problem can be posed."""
+        cases = [Case(0, torch.float32, torch.device("cpu"), **vars(self.size(size)), world=w) for w in WORLDS]
+        return tuple(c.world for c in cases if all(holds(c) for holds in self.requires.values()))
+
+    def _refusal(self, sentence: str, case: Case) -> str:
+        fitting = ", ".join(map(str, self.worlds(Size(case.m, case.n)))) or "none of 1, 2, 4, 8"
+        return (
+            f"{self.stem} cannot be posed with {case.world} ranks at M={case.m}, N={case.n}: {sentence}. "
+            f"World sizes that fit: {fitting} (--nproc)"
+        )
+
+
+def dtype_named(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise UsageError(f"unknown dtype {name!r}; choose from {', '.join(DTYPES)}")
+    return DTYPES[name]

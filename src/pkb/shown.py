@@ -1,0 +1,65 @@
+"""The part of a problem file that a model is shown: `solution`, and whatever it uses."""
+
+import ast
+
+
+def shown_source(text: str) -> str:
+    """The docstring, `solution`, and the imports, constants and helpers that it reaches."""
+    tree = ast.parse(text)
+    defined = {name: node for node in tree.body for name in _defines(node)}
+    needed = _reachable("solution", defined)
+    kept = [node for node in tree.body if node in needed or _is_docstring(node, tree)]
+    lines = text.splitlines()
+    pieces = [_with_comments(node, lines) for node in kept]
+    return _join(pieces, kept)
+
+
+def _defines(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.FunctionDef() | ast.ClassDef():
+            return [node.name]
+        case ast.Import() | ast.ImportFrom():
+            return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
+        case ast.Assign():
+            return [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+    return []
+
+
+def _reachable(start: str, defined: dict[str, ast.stmt]) -> set[ast.stmt]:
+    reached: set[ast.stmt] = set()
+    waiting = [start]
+    while waiting:
+        node = defined.get(waiting.pop())
+        if node is not None and node not in reached:
+            reached.add(node)
+            waiting += [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]
+    return reached
+
+
+def _is_docstring(node: ast.stmt, tree: ast.Module) -> bool:
+    return node is tree.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _with_comments(node: ast.stmt, lines: list[str]) -> str:
+    decorators = getattr(node, "decorator_list", [])
+    start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
+    while start > 0 and lines[start - 1].startswith("#"):
+        start -= 1
+    return "\n".join(lines[start : node.end_lineno])
+
+
+def _join(pieces: list[str], nodes: list[ast.stmt]) -> str:
+    text = ""
+    for piece, node, after in zip(pieces, nodes, [*nodes[1:], None], strict=True):
+        text += piece + "\n" * _gap(node, after)
+    return text
+
+
+def _gap(node: ast.stmt, after: ast.stmt | None) -> int:
+    if after is None:
+        return 1
+    if any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in (node, after)):
+        return 3
+    return 1 if isinstance(node, ast.Import | ast.ImportFrom) == isinstance(after, ast.Import | ast.ImportFrom) else 2

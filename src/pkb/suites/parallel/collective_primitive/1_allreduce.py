@@ -1,0 +1,34 @@
+"""Sum all-reduce: every rank ends with the sum of all ranks' tensors."""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(tensor: torch.Tensor) -> torch.Tensor:
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total
+
+
+PROBLEM = Problem(
+    category="Collective Primitive",
+    source="the sum all-reduce of every data- and tensor-parallel stack (NCCL, DDP, Megatron-LM)",
+    sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
+    exact_sums=True,
+)
+
+
+def inputs(case):
+    return (case.randn(case.m, case.n),)
+
+
+def cost(case):
+    elements = case.m * case.n
+    full = elements * case.itemsize
+    return Cost(
+        flops=elements * (case.world - 1) / case.world,
+        hbm=2 * full,
+        link=link.all_reduce(full, case.world),
+    )

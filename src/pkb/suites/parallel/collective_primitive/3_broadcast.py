@@ -1,0 +1,34 @@
+"""Broadcast: every rank ends with a copy of the tensor that rank `src` holds."""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(tensor: torch.Tensor, src: int = 0) -> torch.Tensor:
+    received = tensor.clone()
+    dist.broadcast(received, src)
+    return received
+
+
+PROBLEM = Problem(
+    category="Collective Primitive",
+    source="parameter broadcast at the start of DDP; rank-0 loading in Megatron-LM and DeepSpeed",
+    sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
+    exact=True,
+)
+
+
+def root(case):
+    return case.trial % case.world
+
+
+def inputs(case):
+    return case.randn(case.m, case.n), root(case)
+
+
+def cost(case):
+    full = case.m * case.n * case.itemsize
+    is_root = case.rank == root(case)
+    return Cost(flops=0, hbm=full * (2 if is_root else 1), link=link.broadcast(full, case.world, is_root))

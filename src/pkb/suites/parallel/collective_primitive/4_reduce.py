@@ -1,0 +1,47 @@
+"""Rooted sum: rank `dst` ends with the sum of all ranks' tensors.
+
+The other ranks return a tensor of the same shape and dtype, whose values have no meaning.
+"""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(tensor: torch.Tensor, dst: int = 0) -> torch.Tensor:
+    total = tensor.clone()
+    dist.reduce(total, dst)
+    return total
+
+
+PROBLEM = Problem(
+    category="Collective Primitive",
+    source="NCCL reduce; gradient reduction to the owner rank in ZeRO-2",
+    sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
+    exact_sums=True,
+)
+
+
+def root(case):
+    return case.trial % case.world
+
+
+def inputs(case):
+    return case.randn(case.m, case.n), root(case)
+
+
+def judged(case, output):
+    return output if case.rank == root(case) else None
+
+
+def cost(case):
+    elements = case.m * case.n
+    full = elements * case.itemsize
+    is_root = case.rank == root(case)
+    return Cost(
+        # Every sum but the root's own may be done by any rank on the way.
+        flops=elements * (case.world - 1) / case.world,
+        hbm=full * (2 if is_root else 1),
+        link=link.reduce(full, case.world, is_root),
+    )

@@ -1,0 +1,42 @@
+"""Gather: rank `dst` ends with all ranks' tensors, stacked in rank order along a new first dim.
+
+The other ranks return their own tensor.
+"""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(tensor: torch.Tensor, dst: int = 0) -> torch.Tensor:
+    tensor = tensor.contiguous()
+    if dist.get_rank() != dst:
+        dist.gather(tensor, None, dst)
+        return tensor
+    blocks = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.gather(tensor, blocks, dst)
+    return torch.stack(blocks)
+
+
+PROBLEM = Problem(
+    category="Collective Primitive",
+    source="NCCL and MPI gather; collecting results on one rank",
+    sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
+    exact=True,
+)
+
+
+def root(case):
+    return case.trial % case.world
+
+
+def inputs(case):
+    return case.randn(case.m, case.n), root(case)
+
+
+def cost(case):
+    own = case.m * case.n * case.itemsize
+    is_root = case.rank == root(case)
+    written = case.world * own if is_root else 0
+    return Cost(flops=0, hbm=own + written, link=link.gather(case.world * own, case.world, is_root))

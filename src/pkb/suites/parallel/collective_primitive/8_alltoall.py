@@ -1,0 +1,29 @@
+"""All-to-all: block d of every rank goes to rank d, which lays the blocks out in the order of their sources."""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(tensor: torch.Tensor) -> torch.Tensor:
+    received = torch.empty_like(tensor)
+    dist.all_to_all_single(received, tensor)
+    return received
+
+
+PROBLEM = Problem(
+    category="Collective Primitive",
+    source="the even all-to-all of MoE dispatch and DeepSpeed-Ulysses",
+    sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
+    exact=True,
+)
+
+
+def inputs(case):
+    return (case.randn(case.world, case.m, case.n),)
+
+
+def cost(case):
+    full = case.world * case.m * case.n * case.itemsize
+    return Cost(flops=0, hbm=2 * full, link=link.all_to_all(full, case.world))

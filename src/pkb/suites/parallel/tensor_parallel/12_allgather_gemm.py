@@ -1,0 +1,31 @@
+"""Matrix product with a column-sharded left factor. Every rank has its own right factor."""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(A_local: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    shards = [torch.empty_like(A_local) for _ in range(dist.get_world_size())]
+    dist.all_gather(shards, A_local)
+    return torch.cat(shards, dim=1) @ B
+
+
+PROBLEM = Problem(
+    category="Tensor Parallel",
+    source="all-gather + GEMM (Megatron-LM, Flux, async tensor parallelism)",
+    sizes={"tiny": Size(24, 16), "paper": Size(1024, 1024), "large": Size(32768, 8192)},
+    requires={"the inner dim K = 512 is split over the ranks": lambda case: K % case.world == 0},
+)
+
+K = 512
+
+
+def inputs(case):
+    return case.randn(case.m, K // case.world), case.randn(K, case.n, scale=K**-0.5)
+
+
+def cost(case):
+    m, n, s = case.m, case.n, case.itemsize
+    return Cost(flops=2 * m * n * K, hbm=(m * K + K * n + m * n) * s, link=link.all_gather(m * K * s, case.world))

@@ -1,0 +1,40 @@
+"""Column-parallel linear layer with gathered output: the ranks' products stand side by side as columns.
+
+Every rank multiplies its own A with its own B.
+"""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    C_local = A @ B
+    columns = [torch.empty_like(C_local) for _ in range(dist.get_world_size())]
+    dist.all_gather(columns, C_local)
+    return torch.cat(columns, dim=1)
+
+
+PROBLEM = Problem(
+    category="Tensor Parallel",
+    source="column-parallel linear layer with gather_output (Megatron-LM)",
+    sizes={"tiny": Size(24, 32), "paper": Size(1024, 1024), "large": Size(16384, 16384)},
+    requires={"each rank needs at least one of the N columns": lambda case: case.n >= case.world},
+)
+
+K = 512
+
+
+def inputs(case):
+    return case.randn(case.m, K), case.randn(K, case.n // case.world, scale=K**-0.5)
+
+
+def cost(case):
+    m, n_local, s = case.m, case.n // case.world, case.itemsize
+    n = case.world * n_local
+    return Cost(
+        flops=2 * m * n_local * K,
+        hbm=(m * K + K * n_local + m * n) * s,
+        link=link.all_gather(m * n * s, case.world),
+    )

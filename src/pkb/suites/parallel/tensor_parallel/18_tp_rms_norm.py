@@ -1,0 +1,38 @@
+"""RMSNorm over a hidden dim that is spread over the ranks."""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size, link
+
+
+def solution(local_hidden_states: torch.Tensor, local_weight: torch.Tensor, variance_epsilon: float) -> torch.Tensor:
+    wide = local_hidden_states.to(torch.float32)
+    squares = wide.pow(2).sum(dim=-1, keepdim=True)
+    dist.all_reduce(squares)
+    variance = squares / (wide.shape[-1] * dist.get_world_size())
+    normed = wide * torch.rsqrt(variance + variance_epsilon)
+    return local_weight * normed.to(local_hidden_states.dtype)
+
+
+PROBLEM = Problem(
+    category="Tensor Parallel",
+    source="LLaMA's RMSNorm under tensor parallelism (Hugging Face, Megatron-LM)",
+    sizes={"tiny": Size(32, 48), "paper": Size(1024, 1024), "large": Size(65536, 8192)},
+)
+
+
+def inputs(case):
+    # Ranks and rows differ in scale, so that a rank's own mean square is no stand-in for all; some
+    # rows are small enough for eps to matter, and every ninth is zero on all ranks.
+    row = torch.arange(case.m, device=case.device).unsqueeze(1)
+    scale = case.rand(case.m, 1, low=0.25, high=2.25, dtype=torch.float32)
+    scale = torch.where(row % 5 == 2, scale * 3e-3, scale)
+    scale = torch.where(row % 9 == 4, torch.zeros_like(scale), scale)
+    hidden = case.randn(case.m, case.n, dtype=torch.float32) * scale
+    return hidden.to(case.dtype), case.randn(case.n), 1e-5
+
+
+def cost(case):
+    m, n, s = case.m, case.n, case.itemsize
+    return Cost(flops=5 * m * n, hbm=(2 * m * n + n) * s, link=link.all_reduce(4 * m, case.world))
