@@ -1,24 +1,85 @@
-"""Triton's interpreter, made to share a core: a kernel that spins on another rank lets that rank run."""
+"""Triton's interpreter, mended where multi-rank kernels need it.
+
+It keeps bfloat16 values as 16-bit integers, and adds and multiplies those as integers: here such operands are
+widened to float32 first and the result is rounded back, as a GPU does. And a kernel that spins on another
+rank lets that rank run: ranks may outnumber cores.
+"""
 
 import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 
-def yield_while_spinning() -> None:
-    """Give up the time slice at every atomic: barriers spin on them, and ranks may outnumber cores."""
+_ARITHMETIC = ("binary_op", "unary_op", "ternary_op", "create_fma", "create_dot")
+_ATOMICS = ("create_atomic_cas", "create_atomic_rmw", "create_atomic_load", "create_atomic_poll")
+
+
+def mend() -> None:
+    """Patch the interpreter of this process, where there is one."""
     try:
         from triton.runtime.interpreter import InterpreterBuilder
     except ImportError:
         return
-    for name in ("create_atomic_cas", "create_atomic_rmw", "create_atomic_load", "create_atomic_poll"):
-        if operation := getattr(InterpreterBuilder, name, None):
-            setattr(InterpreterBuilder, name, _yielding(operation))
+    for names, wrap in ((_ARITHMETIC, _in_float32), (_ATOMICS, _yielding)):
+        for name in names:
+            if operation := getattr(InterpreterBuilder, name, None):
+                setattr(InterpreterBuilder, name, wrap(operation))
+    InterpreterBuilder.cast_impl = _rounding(InterpreterBuilder.cast_impl)
 
 
 def _yielding(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Barriers spin on atomics: give up the time slice at each."""
+
     def atomic(*args: Any, **kwargs: Any) -> Any:
         os.sched_yield()
         return operation(*args, **kwargs)
 
     return atomic
+
+
+def _in_float32(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation on float32 values where operands are bfloat16; a bfloat16 result where there was one."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def is_narrow(value: Any) -> bool:
+        return isinstance(value, TensorHandle) and value.dtype.scalar == tl.bfloat16
+
+    def arithmetic(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not any(map(is_narrow, args)):
+            return operation(self, *args, **kwargs)
+        wide = [TensorHandle(widen(arg.data), tl.float32) if is_narrow(arg) else arg for arg in args]
+        result = operation(self, *wide, **kwargs)
+        # A product of bfloat16 tiles goes into the accumulator, whose type is its own.
+        if operation.__name__ == "create_dot" or result.dtype.scalar != tl.float32:
+            return result
+        data = narrow(result.data) if result.data.dtype == np.float32 else result.data
+        return TensorHandle(data, tl.bfloat16)
+
+    return arithmetic
+
+
+def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
+    """The cast, with float32 to bfloat16 rounded to nearest, ties to even, and integers by way of float32."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def cast_impl(self: Any, source: Any, target: Any) -> Any:
+        if target.scalar == tl.bfloat16 and source.dtype.scalar != tl.bfloat16:
+            return TensorHandle(narrow(source.data.astype(np.float32)), tl.bfloat16)
+        if source.dtype.scalar == tl.bfloat16 and target.scalar != tl.bfloat16:
+            source = TensorHandle(widen(source.data), tl.float32)
+        return source if target.scalar == source.dtype.scalar else cast(self, source, target)
+
+    return cast_impl
+
+
+def widen(bits: np.ndarray) -> np.ndarray:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def narrow(values: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    rounded = ((bits + ((bits >> 16) & 1) + 0x7FFF) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)

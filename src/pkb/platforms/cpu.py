@@ -35,7 +35,7 @@ class Cpu:
 
         torch.set_num_threads(1)
         _symmetric.install(shared_folder)
-        _interpreter.yield_while_spinning()
+        _interpreter.mend()
         return torch.device("cpu")
 
     def synchronize(self) -> None:
