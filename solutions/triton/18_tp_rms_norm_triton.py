@@ -6,7 +6,6 @@ import triton.language as tl
 
 from pkb.triton_lib import exchange, peer, rank_barrier
 
-
 ROWS = 8
 """Rows that a program has at least, so that its one barrier is worth the wait."""
 

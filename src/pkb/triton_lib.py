@@ -129,7 +129,9 @@ class Exchange:
 def exchange(elements: int, dtype: torch.dtype, device: torch.device) -> Exchange:
     """The exchange for payloads of this size. Collective on first use: all ranks must ask for the same."""
     tensor = symm_mem.empty(2 * elements, dtype=dtype, device=device)
-    handle = symm_mem.rendezvous(tensor, dist.group.WORLD)
+    world = dist.group.WORLD
+    assert world, "torch.distributed is initialised before a kernel is called"
+    handle = symm_mem.rendezvous(tensor, world)
     return Exchange(
         rank=handle.rank,
         world=handle.world_size,

@@ -1,0 +1,33 @@
+"""The command line: one file per verb; thin: parse, call, print."""
+
+import sys
+
+import typer
+
+from pkb.errors import UsageError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Judge kernels that move data directly between GPUs: right or wrong, how fast, and why.",
+)
+
+
+def main() -> None:
+    """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
+    from pkb.cli import doctor, dryrun, evaluate, inspect, listing, show
+
+    for verb in (evaluate, listing, show, dryrun, inspect, doctor):
+        verb.register(app)
+    try:
+        app(auto_envvar_prefix="PKB")
+    except UsageError as error:
+        print(f"pkb: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output has gone (`pkb list | head`): nothing is wrong.
+        sys.stderr.close()
+        sys.exit(0)

@@ -163,11 +163,11 @@ class Rank:
         self.calls = []
         return {"ns": spans}, []
 
-    def profile(self, path: str) -> tuple[Message, list[Tensor]]:
-        """Run the prepared calls under torch's profiler; a Chrome trace goes to `path`."""
+    def profile(self) -> tuple[Message, list[Tensor]]:
+        """Run the prepared calls under torch's profiler; a Chrome trace goes to trace.json in the rank's folder."""
         with torch.profiler.profile(record_shapes=True) as profiler:
             answer = self.run()
-        profiler.export_chrome_trace(path)
+        profiler.export_chrome_trace(str(self.folder / "trace.json"))
         return answer
 
     def _case(self, shape: Message, call: Message) -> Case:

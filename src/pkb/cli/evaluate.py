@@ -1,0 +1,111 @@
+"""`pkb eval`: judge candidates."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pkb.cli import options as o
+from pkb.errors import UsageError
+
+if TYPE_CHECKING:
+    from pkb.candidate import Candidate
+    from pkb.judge import Tolerance
+    from pkb.problem import Problem
+    from pkb.record import Record
+
+INTERRUPTED = 130
+
+
+def register(app: typer.Typer) -> None:
+    app.command("eval")(evaluate)
+
+
+def evaluate(
+    problems: o.Problems,
+    candidate: o.CandidateFile = None,
+    solutions_dir: o.SolutionsDir = None,
+    backend: o.BackendName = None,
+    nproc: o.Nproc = 4,
+    trials: o.Trials = 5,
+    dtype: o.Dtype = "float32",
+    size: o.SizeName = "tiny",
+    m: o.M = None,
+    n: o.N = None,
+    atol: Annotated[float | None, typer.Option(help="Compare by |got - expected| <= atol + rtol * |expected|.")] = None,
+    rtol: Annotated[float | None, typer.Option(help="See --atol; either replaces the oracle's rule.")] = None,
+    measure_perf: Annotated[bool, typer.Option("--measure-perf", help="Time correct candidates too.")] = False,
+    platform: o.PlatformName = "auto",
+    timeout: o.Timeout = 60.0,
+    out: o.Out = None,
+    as_json: o.Json = False,
+) -> None:
+    """Judge candidates: right or wrong, and why. Exit code 0 only if all were correct.
+
+    Example: pkb eval 1-8,13 --solutions-dir solutions/triton --backend triton --nproc 4
+    """
+    from pkb.cli.progress import watched
+    from pkb.cli.tables import print_verdicts
+    from pkb.judge import Judge, Limits
+    from pkb.registry import select
+
+    jobs = _jobs(select(problems), candidate, solutions_dir, backend)
+    limits = Limits(load_s=timeout, trial_s=timeout)
+    records: list[Record] = []
+    with Judge(platform, limits) as judge:
+        chosen = o.chosen_size(size, m, n)
+        setups = [judge.pose(p, nproc=nproc, size=chosen, dtype=dtype, trials=trials) for p, _ in jobs]
+        try:
+            with watched(len(jobs), quiet=as_json) as watch:
+                for setup, (problem, one) in zip(setups, jobs, strict=True):
+                    folder = out / problem.stem / one.name if out else None
+                    record = judge.judge(
+                        setup,
+                        one,
+                        tolerance=_tolerance(atol, rtol),
+                        measure_perf=measure_perf,
+                        out=folder,
+                        progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]
+                    )
+                    records.append(record)
+                    watch.done(record)
+                    if as_json:
+                        print(json.dumps(json.loads(record.to_json())), flush=True)
+        except KeyboardInterrupt:
+            print(f"\ninterrupted: {len(records)} of {len(jobs)} judged, no rank left running", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+    if not as_json:
+        print_verdicts(records, out)
+    raise typer.Exit(0 if all(record.correct for record in records) else 1)
+
+
+def _jobs(
+    problems: "list[Problem]", candidate: str | None, folder: Path | None, backend: str | None
+) -> "list[tuple[Problem, Candidate]]":
+    from pkb.candidate import Candidate
+
+    if (candidate is None) == (folder is None):
+        raise UsageError("name what to judge: either --candidate FILE, or --solutions-dir DIR with --backend NAME")
+    if folder is not None:
+        return [(p, Candidate.read(_solution(folder, p, backend), backend)) for p in problems]
+    if candidate == "reference":
+        return [(p, Candidate.reference(p)) for p in problems]
+    one = Candidate.read(Path(str(candidate)), backend)
+    return [(p, one) for p in problems]
+
+
+def _solution(folder: Path, problem: "Problem", backend: str | None) -> Path:
+    if backend is None:
+        raise UsageError("--solutions-dir needs --backend: files are named <number>_<name>_<backend>.py")
+    path = folder / f"{problem.stem}_{backend}.py"
+    if not path.is_file():
+        raise UsageError(f"no {path}; name only problems that have a file there, or write it")
+    return path
+
+
+def _tolerance(atol: float | None, rtol: float | None) -> "Tolerance | None":
+    from pkb.judge import Tolerance
+
+    return None if atol is None and rtol is None else Tolerance(atol or 0.0, rtol or 0.0)
