@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pkb.platforms._lag import lag
+
 _ARITHMETIC = ("binary_op", "unary_op", "ternary_op", "create_fma", "create_dot")
 _ATOMICS = ("create_atomic_cas", "create_atomic_rmw", "create_atomic_load", "create_atomic_poll")
 
@@ -33,7 +35,9 @@ def _yielding(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     def atomic(*args: Any, **kwargs: Any) -> Any:
         os.sched_yield()
-        return operation(*args, **kwargs)
+        result = operation(*args, **kwargs)
+        lag()
+        return result
 
     return atomic
 

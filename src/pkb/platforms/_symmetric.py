@@ -19,6 +19,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from pkb.platforms._lag import lag
+
 _ALIGNMENT = 4096
 _SPINS_BEFORE_SLEEP = 100
 _NAP = 50e-6
@@ -175,6 +177,7 @@ class Handle:
         words, slot = self._words[self.rank], channel * self.world_size + src_rank
         _spin(lambda: words[slot] == 1, timeout_ms, f"wait_signal from rank {src_rank} on channel {channel}")
         words[slot] = 0
+        lag()
 
 
 def _spin(done: Callable[[], bool], timeout_ms: int, what: str) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 
 import torch
 
+from pkb.platforms._lag import set_lag
+
 _MEMORY_SHARE = 0.6
+_LAG_SHARE = 0.25
 
 
 class Cpu:
@@ -43,6 +46,7 @@ class Cpu:
 
     def delay(self, seconds: float) -> None:
         time.sleep(seconds)
+        set_lag(seconds * _LAG_SHARE)
 
     def jitter(self) -> float:
         return 0.04

@@ -1,0 +1,23 @@
+"""One judge for the whole session: the nursery's imports are paid once, as in a long run."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pkb.judge import Judge, Limits
+
+DEADLINE_S = 4.0
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    with Judge("cpu") as resident:
+        yield resident
+
+
+@pytest.fixture(scope="session")
+def strict_judge() -> Iterator[Judge]:
+    """Short deadlines and little memory, for candidates that misbehave."""
+    limits = Limits(load_s=DEADLINE_S, trial_s=DEADLINE_S, memory_bytes=1 << 30)
+    with Judge("cpu", limits) as resident:
+        yield resident
