@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import psutil
 import pytest
-from conftest import DEADLINE_S
 
+from conftest import DEADLINE_S
 from pkb.candidate import Candidate
 from pkb.judge import Judge
 from pkb.record import Verdict
@@ -22,7 +22,7 @@ class Fault:
     """The whole file, or what `solution(tensor)` does."""
 
     def source(self) -> bytes:
-        if "\n" in self.body and "def solution" in self.body or self.body.startswith("#"):
+        if ("\n" in self.body and "def solution" in self.body) or self.body.startswith("#"):
             return self.body.encode()
         head = "import os, sys, time, torch\nimport torch.distributed as dist\n\ndef solution(tensor):\n"
         right = "out = tensor.clone()\ndist.all_reduce(out)\n"
@@ -98,10 +98,12 @@ def solution(tensor):
     "leaves_a_daemon": Fault(
         Verdict.CHEAT,
         "left a process running",
-        "RIGHT\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(1000)\n    os._exit(0)\nreturn out",
+        "RIGHT\nif os.fork() == 0:\n    os.setsid()\n    if not os.fork(): time.sleep(99)\n    os._exit(0)\nreturn out",
     ),
     "writes_into_the_channel": Fault(
-        Verdict.CRASH, "rank", "for fd in range(3, 60):\n    try: os.write(fd, b'\\0\\0\\0\\2[]')\n    except OSError: pass"
+        Verdict.CRASH,
+        "rank",
+        "for fd in range(3, 60):\n    try: os.write(fd, b'\\0\\0\\0\\2[]')\n    except OSError: pass",
     ),
     "cuda_by_name": Fault(Verdict.CRASH, "take the device from the arguments", "return tensor.to('cuda')"),
 }
@@ -139,8 +141,7 @@ def test_wrong_values_are_located(strict_judge: Judge) -> None:
     assert len(evidence["wrong_at"]) == 3 * 4
 
 
-def test_all_ranks_are_judged(strict_judge: Judge) -> None:
-    source = FAULTS["raises_on_one_rank"].source().replace(b"raise ValueError('no')", b"tensor = tensor * 2")
-    source = source.replace(b"return out", b"return out + (dist.get_rank() == 3)")
-    record = strict_judge.judge(strict_judge.pose("allreduce"), Candidate.of(source))
-    assert record.verdict is Verdict.WRONG
+def test_a_wrong_answer_on_one_rank_is_enough(strict_judge: Judge) -> None:
+    fault = Fault(Verdict.WRONG, "rank 3", "RIGHT\nif dist.get_rank() == 3: out += 1\nreturn out")
+    record = strict_judge.judge(strict_judge.pose("allreduce"), Candidate.of(fault.source()))
+    assert (record.verdict, record.evidence["rank"]) == (Verdict.WRONG, 3)

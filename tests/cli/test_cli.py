@@ -1,0 +1,135 @@
+"""The command line as a person uses it: in processes of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
+SPIN = "def solution(tensor):\n    while True: pass\n"
+
+
+def pkb(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pkb", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, **options)  # type: ignore[call-overload]
+
+
+def test_list_and_show() -> None:
+    rows = json.loads(pkb("list", "--json").stdout)
+    assert rows[0]["name"] == "allreduce"
+    assert rows[0]["sizes"]["tiny"] == [16, 8]
+    shown = pkb("show", "13").stdout
+    assert "def solution(A_local" in shown
+    assert "flops" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["eval", "allreduc", "--candidate", "reference"], "did you mean allreduce"),
+        (["eval", "1", "--candidate", "/no/such/file.py"], "cannot read the candidate /no/such/file.py: No such file"),
+        (["eval", "1", "--candidate", "/"], "cannot read the candidate /: Is a directory"),
+        (["eval", "17", "--candidate", "reference", "--nproc", "3"], "the 8 heads are a multiple of the world size"),
+        (["eval", "1", "--candidate", "reference", "--dtype", "int4"], "unknown dtype 'int4'"),
+        (["eval", "1", "--candidate", "reference", "--size", "huge"], "no size 'huge'; choose from tiny, paper, large"),
+        (
+            ["eval", "1", "--candidate", "reference", "--platform", "tpu"],
+            "unknown platform 'tpu'; choose from auto, cpu",
+        ),
+        (["eval", "1", "--candidate", "reference", "--m", "4"], "give --m and --n together"),
+        (["eval", "1"], "either --candidate FILE, or --solutions-dir DIR with --backend NAME"),
+        (["eval", "9", "--solutions-dir", str(SOLUTIONS), "--backend", "triton"], "problems that have a file there"),
+        (["show", "nothing_like_it"], "no problem or category"),
+        (["inspect", "/no/such/folder"], "no problem or category"),
+        (["list", "--category", "Tensor"], "no category 'Tensor'; there are"),
+    ],
+)
+def test_mistakes_get_one_clear_line(arguments: list[str], says: str) -> None:
+    ran = pkb(*arguments)
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in ran.stderr
+
+
+def test_unknown_options_are_refused_without_a_traceback() -> None:
+    ran = pkb("eval", "1", "--candidat", "x")
+    assert ran.returncode == 2
+    assert "--candidat" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_eval_writes_records_and_outputs_that_inspect_compares(tmp_path: Path) -> None:
+    kernel = SOLUTIONS / "1_allreduce_triton.py"
+    ran = pkb("eval", "1", "--candidate", str(kernel), "--nproc", "2", "--trials", "2", "--out", str(tmp_path))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "1_allreduce_triton  CORRECT" in ran.stdout
+    folder = tmp_path / "1_allreduce" / "1_allreduce_triton"
+    assert json.loads((folder / "record.json").read_text())["verdict"] == "CORRECT"
+    assert "float32[16, 8]" in pkb("inspect", str(folder / "candidate")).stdout
+    assert "rank_1" in pkb("inspect", str(folder / "reference"), str(folder / "candidate")).stdout
+
+
+def test_a_wrong_candidate_means_exit_code_1_and_json_stays_json(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("def solution(tensor):\n    return tensor.clone()\n")
+    ran = pkb("eval", "1-2", "--candidate", str(wrong), "--nproc", "2", "--trials", "1", "--json")
+    assert ran.returncode == 1
+    records = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(record["problem"], record["verdict"]) for record in records] == [
+        ("1_allreduce", "WRONG"),
+        ("2_allgather", "WRONG"),
+    ]
+
+
+def test_options_have_environment_twins() -> None:
+    environment = {**os.environ, "PKB_EVAL_NPROC": "2", "PKB_EVAL_TRIALS": "1"}
+    ran = pkb("eval", "1", "--candidate", "reference", env=environment)
+    assert "1 trials x 3 calls x 2 ranks" in ran.stdout
+
+
+def test_dryrun_prints_outputs_and_writes_traces(tmp_path: Path) -> None:
+    ran = pkb("dryrun", "13", "--candidate", "reference", "--nproc", "2", "--profile", "--out", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    assert "output 0: float32[32, 24]" in ran.stdout
+    traces = [json.loads((tmp_path / f"rank_{rank}.json").read_text()) for rank in range(2)]
+    assert all(any("mm" in event.get("name", "") for event in trace["traceEvents"]) for trace in traces)
+
+
+def test_doctor_judges_something() -> None:
+    ran = pkb("doctor")
+    assert ran.returncode == 0
+    assert "a judgement: 1_allreduce at 2 ranks: CORRECT" in ran.stdout
+
+
+def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """An evaluation whose ranks spin, and all its processes."""
+    spinning = tmp_path / "spin.py"
+    spinning.write_text(SPIN)
+    command = [sys.executable, "-m", "pkb", "eval", "1", "--candidate", str(spinning), "--nproc", "2"]
+    judge = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        family = psutil.Process(judge.pid).children(recursive=True)
+        ranks = [process for process in family if process.parent() and process.parent().pid != judge.pid]
+        if len(ranks) >= 2 and all(process.cpu_times().user > 1 for process in ranks):
+            return judge, family
+        time.sleep(0.1)
+    raise AssertionError("the ranks never got to work")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
+def test_however_the_judge_ends_no_rank_is_left(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    judge, family = started(tmp_path)
+    judge.send_signal(number)
+    _, errors = judge.communicate(timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert judge.returncode == code
+    assert "Traceback" not in errors

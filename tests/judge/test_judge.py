@@ -1,0 +1,101 @@
+"""The judge end to end: references, records, artifacts, timing."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from pkb.candidate import Candidate
+from pkb.errors import UsageError
+from pkb.judge import Judge, Tolerance
+from pkb.judge.seeds import Seeds
+from pkb.problem import Size
+from pkb.record import Pace, Record, Verdict
+from pkb.registry import load
+
+SLOW = b"""
+import time
+import torch.distributed as dist
+
+def solution(tensor):
+    time.sleep(0.02)
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+"""
+
+
+def test_reference_results_are_computed_once(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pkb.judge import reference
+
+    computed = []
+    original = reference.compute
+    monkeypatch.setattr(reference, "compute", lambda *args: computed.append(1) or original(*args))
+    setup = judge.pose("broadcast", trials=1, size=Size(3, 5))
+    for _ in range(3):
+        assert judge.judge(setup, Candidate.reference(load("broadcast"))).correct
+    assert len(computed) == 1
+
+
+def test_records_and_artifacts_survive_the_disk(judge: Judge, tmp_path: Path) -> None:
+    problem = load("gather")
+    record = judge.judge(judge.pose(problem, nproc=2), Candidate.reference(problem), out=tmp_path)
+    assert Record.from_json((tmp_path / "record.json").read_text()) == record
+    assert json.loads(record.to_json())["schema"] == 1
+    assert record.environment["platform"] == "cpu"
+    saved = [torch.load(tmp_path / side / "rank_1.pt", weights_only=True) for side in ("reference", "candidate")]
+    assert saved[0]["outputs"].keys() == {"call_0", "call_1", "call_2"}
+    assert all(map(torch.equal, saved[0]["outputs"]["call_2"], saved[1]["outputs"]["call_2"]))
+
+
+def test_what_a_rank_prints_is_kept(judge: Judge, tmp_path: Path) -> None:
+    source = SLOW.replace(b"time.sleep(0.02)", b"print('hello from', dist.get_rank())")
+    judge.judge(judge.pose("allreduce", nproc=2, trials=1), Candidate.of(source), out=tmp_path)
+    assert (tmp_path / "logs" / "rank_1.txt").read_text() == "hello from 1\n" * 3
+
+
+def test_the_environment_is_scrubbed(judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = SLOW.replace(b"time.sleep(0.02)", b"import os; print(sorted(os.environ), os.listdir('.'))")
+    monkeypatch.setenv("SECRET_API_KEY", "sk-123")
+    with Judge("cpu") as fresh:
+        fresh.judge(fresh.pose("allreduce", nproc=2, trials=1), Candidate.of(source), out=tmp_path)
+    log = (tmp_path / "logs" / "rank_0.txt").read_text()
+    assert "SECRET_API_KEY" not in log
+    assert "'WORLD_SIZE'" in log
+    assert log.splitlines()[0].endswith("[]")
+
+
+def test_timing_tells_slow_from_equal(judge: Judge) -> None:
+    setup = judge.pose("allreduce", nproc=2, trials=1)
+    slow = judge.judge(setup, Candidate.of(SLOW), measure_perf=True)
+    assert slow.pace is Pace.SLOWER
+    assert slow.timing is not None
+    low, high = slow.timing["interval"]
+    assert low <= slow.timing["speedup"] <= high < 1
+
+
+def test_plain_tolerance_is_recorded(judge: Judge) -> None:
+    problem = load("allreduce")
+    source = SLOW.replace(b"return out", b"return out * 1.001")
+    setup = judge.pose(problem, nproc=2, trials=1)
+    assert judge.judge(setup, Candidate.of(source)).verdict is Verdict.WRONG
+    lenient = judge.judge(setup, Candidate.of(source), tolerance=Tolerance(1e-2, 1e-2))
+    # Whole numbers are still compared bit for bit: their sums are exact.
+    assert lenient.verdict is Verdict.WRONG
+    rms_norm = load("tp_rms_norm")
+    shown = rms_norm.shown().replace("return local_weight * ", "return 1.001 * local_weight * ").encode()
+    record = judge.judge(judge.pose(rms_norm, nproc=2), Candidate.of(shown), tolerance=Tolerance(1e-2, 1e-2))
+    assert (record.verdict, record.setup["compare"]) == (Verdict.CORRECT, {"atol": 0.01, "rtol": 0.01})
+
+
+def test_impossible_worlds_are_refused_with_the_reason(judge: Judge) -> None:
+    with pytest.raises(UsageError, match=r"17_rope_allgather .*3 ranks.*the 8 heads.*1, 2, 4, 8"):
+        judge.pose("rope_allgather", nproc=3)
+
+
+def test_seeds_differ_by_rank_call_and_judge() -> None:
+    seeds = Seeds()
+    drawn = {seeds.of("1_allreduce", trial, call, rank) for trial in range(5) for call in range(3) for rank in range(4)}
+    assert len(drawn) == 60
+    assert seeds.of("x") == seeds.of("x") != Seeds().of("x")

@@ -1,0 +1,67 @@
+"""Triton's interpreter as the CPU platform mends it: bfloat16 arithmetic as on a GPU."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from pkb.platforms._interpreter import narrow, widen
+
+pytest.importorskip("triton", reason="Triton has no build for this system")
+
+PROGRAM = """
+import torch, triton, triton.language as tl
+from pkb.platforms import _interpreter
+_interpreter.mend()
+
+@triton.jit
+def kernel(x, y, product, added, larger, dot, whole, N: tl.constexpr):
+    place = tl.arange(0, N)
+    a, b = tl.load(x + place), tl.load(y + place)
+    tl.store(product + place, a * b)
+    tl.store(added + place, a + b)
+    tl.store(larger + place, tl.where(a > b, a, b))
+    square = place[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(dot + square, tl.dot(tl.load(x + square), tl.load(y + square)))
+    tl.store(whole + place, place.to(tl.bfloat16))
+
+torch.manual_seed(0)
+x, y = torch.randn(16, 16).bfloat16(), torch.randn(16, 16).bfloat16()
+outs = [torch.empty(16, dtype=torch.bfloat16) for _ in range(3)]
+dot, whole = torch.empty(16, 16), torch.empty(16, dtype=torch.bfloat16)
+kernel[(1,)](x, y, *outs, dot, whole, 16)
+a, b = x[0], y[0]
+assert torch.equal(outs[0], a * b) and torch.equal(outs[1], a + b) and torch.equal(outs[2], torch.maximum(a, b))
+assert torch.allclose(dot, x.float() @ y.float(), atol=1e-5)
+assert torch.equal(whole, torch.arange(16).bfloat16())
+"""
+
+
+def test_bfloat16_arithmetic_is_not_done_on_integers() -> None:
+    program = "import os; os.environ['TRITON_INTERPRET'] = '1'\n" + PROGRAM
+    # Triton reads a kernel's source from its file.
+    ran = subprocess.run([sys.executable, "-c", _as_file(program)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def _as_file(program: str) -> str:
+    return (
+        "import runpy, tempfile, pathlib\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    path = pathlib.Path(folder) / 'program.py'\n"
+        f"    path.write_text({program!r})\n"
+        "    runpy.run_path(str(path))\n"
+    )
+
+
+def test_rounding_agrees_with_torch() -> None:
+    bits = np.random.default_rng(0).integers(0, 2**32, size=100_000, dtype=np.uint32)
+    values = bits.view(np.float32)
+    expected = torch.from_numpy(values.copy()).bfloat16()
+    ours = torch.from_numpy(narrow(values).view(np.int16).copy()).view(torch.bfloat16)
+    assert torch.equal(ours.nan_to_num(nan=7.0), expected.nan_to_num(nan=7.0))
+    assert torch.equal(
+        torch.from_numpy(widen(narrow(values))).nan_to_num(nan=7.0), expected.float().nan_to_num(nan=7.0)
+    )

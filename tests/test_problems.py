@@ -1,0 +1,72 @@
+"""Every problem: its reference is right, its shown source stands alone, its facts hold together."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.problem import Problem
+from pkb.record import Verdict
+from pkb.registry import problems
+from pkb.trees import tensors
+
+ALL = problems()
+stem = lambda problem: problem.stem  # noqa: E731
+GPU_BYTES = 80e9
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("problem", ALL, ids=stem)
+def test_reference_is_its_own_correct_candidate(judge: Judge, problem: Problem, world: int, dtype: str) -> None:
+    record = judge.judge(judge.pose(problem, nproc=world, dtype=dtype), Candidate.reference(problem))
+    assert record.verdict is Verdict.CORRECT, (record.reason, record.evidence)
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_shown_sources_run_with_torch_alone(world: int, tmp_path: Path) -> None:
+    script = Path(__file__).parent / "run_shown.py"
+    command = [sys.executable, str(script), str(tmp_path / "store"), str(world)]
+    ranks = [
+        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(world)
+    ]
+    outputs = [rank.communicate(timeout=240)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(outputs)
+
+
+@pytest.mark.parametrize("problem", ALL, ids=stem)
+def test_shown_source_holds_the_solution_and_nothing_of_ours(problem: Problem) -> None:
+    tree = ast.parse(problem.shown())
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert "solution" in names
+    assert not names & {"inputs", "cost", "judged"}
+    assert "pkb" not in problem.shown()
+
+
+@pytest.mark.parametrize("size", ["tiny", "paper", "large"])
+@pytest.mark.parametrize("problem", ALL, ids=stem)
+def test_costs_are_finite_and_fit_a_gpu(problem: Problem, size: str) -> None:
+    for world in problem.worlds(size):
+        for rank in range(world):
+            cost = problem.cost(problem.case(size, "float32", world, rank))
+            assert 0 < cost.hbm < GPU_BYTES
+            assert cost.flops >= 0
+            assert min(cost.link.egress, cost.link.ingress) >= 0
+            if world == 1:
+                assert cost.link.egress == cost.link.ingress == 0
+
+
+@pytest.mark.parametrize("problem", ALL, ids=stem)
+def test_inputs_are_random_per_rank_and_seeded(problem: Problem) -> None:
+    def flat(rank: int, seed: int) -> torch.Tensor:
+        case = problem.case("tiny", "float32", 4, rank, seed=seed, shared_seed=9)
+        return torch.cat([t.double().reshape(-1) for t in tensors(problem.inputs(case))])
+
+    assert flat(1, 5).equal(flat(1, 5))
+    assert not flat(1, 5).equal(flat(1, 6))
