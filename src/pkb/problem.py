@@ -45,6 +45,8 @@ class Problem:
     """Conditions on size and world size, each under the sentence that explains it."""
     mutates: tuple[str, ...] = ()
     """Arguments that the reference changes in place: their final values are outputs too."""
+    may_overwrite: tuple[str, ...] = ()
+    """Arguments whose contents after the call do not matter: published kernels use them as scratch."""
     id: int = 0
     name: str = ""
     module: ModuleType = field(default=ModuleType("unloaded"), repr=False)

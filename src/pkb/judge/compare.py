@@ -29,6 +29,20 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
+class OwnError:
+    """The reference's error against the oracle."""
+
+    rms: float
+    worst: float
+
+    @classmethod
+    def pooled(cls, errors: list["OwnError"]) -> "OwnError":
+        """Of several calls together: one call's few values may be right by luck."""
+        mean_square = sum(error.rms**2 for error in errors) / len(errors)
+        return cls(math.sqrt(mean_square), max(error.worst for error in errors))
+
+
+@dataclass(frozen=True)
 class Expected:
     """One output tensor of the reference, and the same from the oracle."""
 
@@ -36,6 +50,13 @@ class Expected:
     oracle: Tensor
     exact: bool
     """Compare bit for bit."""
+    own: OwnError
+
+    @classmethod
+    def of(cls, reference: Tensor, oracle: Tensor, exact: bool = False) -> "Expected":
+        exact = exact or not _rounds(reference.dtype)
+        own = OwnError(0.0, 0.0) if exact else _own_error(reference, oracle)
+        return cls(reference, oracle, exact, own)
 
 
 @dataclass(frozen=True)
@@ -61,7 +82,7 @@ def compare(actual: Tensor, expected: Expected, tolerance: Tolerance | None = No
     """None when `actual`, of the reference's shape and dtype, is right."""
     if actual.numel() == 0:
         return None
-    if expected.exact or not _rounds(expected.reference.dtype):
+    if expected.exact:
         return _compare_bits(actual, expected.reference)
     if tolerance:
         return _compare_plainly(actual, expected.reference, tolerance)
@@ -69,7 +90,8 @@ def compare(actual: Tensor, expected: Expected, tolerance: Tolerance | None = No
 
 
 def _rounds(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
+    """Whether nearly right is right. The codes of an 8-bit float are as discrete as integers."""
+    return (dtype.is_floating_point and dtype.itemsize > 1) or dtype.is_complex
 
 
 def _compare_bits(actual: Tensor, reference: Tensor) -> Mismatch | None:
@@ -81,7 +103,7 @@ def _compare_bits(actual: Tensor, reference: Tensor) -> Mismatch | None:
 
 def _words(tensor: Tensor) -> Tensor:
     """One row of bytes per element. Zero has two signs, and either is right."""
-    if _rounds(tensor.dtype) and tensor.dtype.itemsize > 1:
+    if _rounds(tensor.dtype):
         tensor = torch.where(tensor == 0, torch.zeros_like(tensor), tensor)
     return tensor.contiguous().reshape(-1, 1).view(torch.uint8)
 
@@ -98,19 +120,16 @@ def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) ->
 
 def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
     oracle = _wide(expected.oracle)
-    finite = oracle.abs()[torch.isfinite(oracle)]
-    scale = _rms(finite)
-    # Each error in units of its own value or of the typical one, whichever is larger: a rare large value
-    # must not excuse errors elsewhere, nor a value near zero, left by cancellation, forbid them.
-    unit = torch.where(torch.isfinite(oracle), oracle.abs(), 0.0).clamp(min=scale or 1.0)
-    error, own = _error(actual, oracle) / unit, _error(expected.reference, oracle) / unit
+    scale = _scale(oracle)
+    error = _relative_error(actual, oracle)
+    own = expected.own
     floor = FLOOR_UNITS.get(expected.reference.dtype, 1.0) * _unit(expected.reference.dtype) if scale else 0.0
     measured = {
         "rms_error": _rms(error),
         # The root mean square of a rounding is less than half of its worst case.
-        "rms_allowed": RMS_FACTOR * max(_rms(own), 0.5 * floor),
+        "rms_allowed": RMS_FACTOR * max(own.rms, 0.5 * floor),
         "worst_error": _largest(error),
-        "worst_allowed": WORST_FACTOR * max(_largest(own), floor),
+        "worst_allowed": WORST_FACTOR * max(own.worst, floor),
         "rms_value": scale,
     }
     if measured["rms_error"] <= measured["rms_allowed"] and measured["worst_error"] <= measured["worst_allowed"]:
@@ -123,6 +142,24 @@ def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
 def _rule(measured: dict[str, float]) -> str:
     name = "rms" if not measured["rms_error"] <= measured["rms_allowed"] else "worst"
     return f"relative {name} error {measured[f'{name}_error']:.3g}, allowed {measured[f'{name}_allowed']:.3g}"
+
+
+def _own_error(reference: Tensor, oracle: Tensor) -> OwnError:
+    error = _relative_error(reference, _wide(oracle))
+    return OwnError(_rms(error), _largest(error)) if error.numel() else OwnError(0.0, 0.0)
+
+
+def _relative_error(actual: Tensor, oracle: Tensor) -> Tensor:
+    """Each error in units of its own value or of the typical one, whichever is larger.
+
+    A rare large value must not excuse errors elsewhere, nor a value near zero, left by cancellation, forbid them.
+    """
+    unit = torch.where(torch.isfinite(oracle), oracle.abs(), 0.0).clamp(min=_scale(oracle) or 1.0)
+    return _error(actual, oracle) / unit
+
+
+def _scale(oracle: Tensor) -> float:
+    return _rms(oracle.abs()[torch.isfinite(oracle)])
 
 
 def _error(actual: Tensor, oracle: Tensor) -> Tensor:

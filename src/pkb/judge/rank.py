@@ -194,7 +194,8 @@ class Rank:
     def _changed_arguments(self, call: Call) -> list[str]:
         """Drawing again from the same seed shows what the call left of its inputs, and holds no copies."""
         again = self._inputs(self._same_case(call.case))
-        names = [name for name in self.problem.arguments[: len(again)] if name not in self.problem.mutates]
+        free = {*self.problem.mutates, *self.problem.may_overwrite}
+        names = [name for name in self.problem.arguments[: len(again)] if name not in free]
         before = dict(zip(self.problem.arguments, again, strict=False))
         after = dict(zip(self.problem.arguments, call.args, strict=False))
         return [name for name in names if not _same_bits(before[name], after[name])]

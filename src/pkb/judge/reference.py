@@ -1,12 +1,12 @@
 """What the reference and its oracle return: computed once for a setup, shared by all its candidates."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from pkb.judge.compare import Expected
+from pkb.judge.compare import Expected, OwnError
 from pkb.judge.failure import Failure
 from pkb.judge.nursery import Nursery
 from pkb.judge.seeds import Seeds
@@ -34,6 +34,11 @@ class Reference:
     """Expected calls by (trial, call, rank)."""
 
     calls: dict[tuple[int, int, int], ExpectedCall] = field(default_factory=dict)
+
+    def own_error(self, output: int) -> OwnError:
+        """The reference's error in one output, over all calls that round."""
+        outputs = [call.outputs[output] for call in self.calls.values() if output < len(call.outputs)]
+        return OwnError.pooled([o.own for o in outputs if not o.exact])
 
     def nbytes(self) -> int:
         outputs = (output for call in self.calls.values() for output in call.outputs)
@@ -71,7 +76,12 @@ def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
                 outputs = [_expected(setup, t, o, exact) for t, o in pairs]
                 reference.calls[trial, *key] = ExpectedCall(result, outputs, _judged(setup, result, trial))
         world.end()
-    return reference
+    return Reference({key: replace(call, outputs=_pooled(call, reference)) for key, call in reference.calls.items()})
+
+
+def _pooled(call: ExpectedCall, reference: Reference) -> list[Expected]:
+    """The outputs with the reference's error as it is over all calls, not as it happened to be in this one."""
+    return [o if o.exact else replace(o, own=reference.own_error(k)) for k, o in enumerate(call.outputs)]
 
 
 def reference_world(setup: Setup, nursery: Nursery) -> World:
@@ -101,14 +111,15 @@ def _judged(setup: Setup, result: Result, trial: int) -> list[int]:
 
 
 def _expected(setup: Setup, reference: Tensor, oracle: Tensor, exact: bool) -> Expected:
-    if bool((~torch.isfinite(reference) & torch.isfinite(oracle)).any()):
+    # Floats of 8 bits know no isfinite.
+    if bool((~reference.to(oracle.dtype).isfinite() & oracle.isfinite()).any()):
         raise Failure(
             Verdict.ENVIRONMENT,
             f"the reference of {setup.problem.stem} overflows {setup.dtype} at this size; "
             "choose another --dtype or --size",
             check="reference-finite",
         )
-    return Expected(reference, oracle, exact)
+    return Expected.of(reference, oracle, exact)
 
 
 def _refuse_changes(setup: Setup, result: Result) -> None:

@@ -20,14 +20,16 @@ _ATOMICS = ("create_atomic_cas", "create_atomic_rmw", "create_atomic_load", "cre
 def mend() -> None:
     """Patch the interpreter of this process, where there is one."""
     try:
-        from triton.runtime.interpreter import InterpreterBuilder
+        from triton.runtime import interpreter
     except ImportError:
         return
+    InterpreterBuilder = interpreter.InterpreterBuilder
     for names, wrap in ((_ARITHMETIC, _in_float32), (_ATOMICS, _yielding)):
         for name in names:
             if operation := getattr(InterpreterBuilder, name, None):
                 setattr(InterpreterBuilder, name, wrap(operation))
     InterpreterBuilder.cast_impl = _rounding(InterpreterBuilder.cast_impl)
+    interpreter._patch_lang_tensor = _indexable(interpreter._patch_lang_tensor)
 
 
 def _yielding(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,6 +42,16 @@ def _yielding(operation: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return atomic
+
+
+def _indexable(patch: Callable[..., None]) -> Callable[..., None]:
+    """Scalars are arrays of one element, which newer releases of numpy no longer take for an int (Triton < 3.9)."""
+
+    def patch_lang_tensor(tensor: Any, *scope: Any) -> None:
+        patch(tensor, *scope)
+        tensor.__index__ = lambda self: int(self.handle.data.item())
+
+    return patch_lang_tensor
 
 
 def _in_float32(operation: Callable[..., Any]) -> Callable[..., Any]:

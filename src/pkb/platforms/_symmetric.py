@@ -142,7 +142,7 @@ class Handle:
         self._buffers = views
         self._pads = [view[pad_offset:] for view in views]
         self._words = [pad[: len(pad) // 4 * 4].view(torch.int32).numpy() for pad in self._pads]
-        self._tables = [torch.tensor(ptrs, dtype=torch.int64) for ptrs in (self.buffer_ptrs, self.signal_pad_ptrs)]
+        self._tables = [_table(ptrs) for ptrs in (self.buffer_ptrs, self.signal_pad_ptrs)]
         self.buffer_ptrs_dev, self.signal_pad_ptrs_dev = (table.data_ptr() for table in self._tables)
 
     def get_buffer(self, rank: int, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int = 0) -> Tensor:
@@ -188,6 +188,12 @@ def _spin(done: Callable[[], bool], timeout_ms: int, what: str) -> None:
         if deadline and time.monotonic() > deadline:
             raise RuntimeError(f"{what} timed out after {timeout_ms} ms: the other rank did not take part")
         time.sleep(0 if turn < _SPINS_BEFORE_SLEEP else _NAP)
+
+
+def _table(addresses: list[int]) -> Tensor:
+    """Addresses in a mapping of their own: the heap may lie so low that Triton takes them for 32-bit numbers."""
+    table = torch.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), dtype=torch.int64)[: len(addresses)]
+    return table.copy_(torch.tensor(addresses, dtype=torch.int64))
 
 
 def _window(raw: Tensor, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int) -> Tensor:
