@@ -77,6 +77,11 @@ class Problem:
         return getattr(self.module, "MUTANTS", {})
 
     @property
+    def equivalent(self) -> Mapping[str, str]:
+        """Faults of `pkb lint` that compute the same function here, each with the reason."""
+        return getattr(self.module, "EQUIVALENT", {})
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.solution).parameters)
 

@@ -10,8 +10,10 @@ Form = Any
 
 
 def tensors(tree: Any) -> Iterator[Tensor]:
-    """Every tensor in nested lists, tuples, dicts and modules."""
-    if isinstance(tree, Tensor):
+    """Every tensor in nested lists, tuples, dicts and modules; a sparse one as its indices and values."""
+    if isinstance(tree, Tensor) and tree.is_sparse:
+        yield from (tree._indices(), tree._values())
+    elif isinstance(tree, Tensor):
         yield tree
     elif isinstance(tree, nn.Module):
         yield from tree.parameters()

@@ -101,6 +101,8 @@ class Channel:
 
 
 def raw_bytes(tensor: Tensor) -> memoryview:
+    if tensor.numel() == 0:
+        return memoryview(b"")
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data
 

@@ -1,5 +1,6 @@
 """One candidate's trial against the reference: form, facts, then values, on every rank."""
 
+import math
 from typing import Any
 
 from torch import Tensor
@@ -26,10 +27,15 @@ class Wrong(Failure):
 
 
 def check_trial(
-    world: World, setup: Setup, reference: Reference, seeds: Seeds, trial: int, tolerance: Tolerance | None
+    world: World,
+    setup: Setup,
+    reference: Reference,
+    seeds: Seeds,
+    trial: int,
+    tolerance: Tolerance | None = None,
+    jitter: float = 0.0,
 ) -> Outputs:
     """Run one trial; the outputs when all are right, Wrong when one is not."""
-    jitter = world.nursery.platform.jitter()
     setup.prepare(world, seeds, trial, jitter=jitter)
     results = run_trial(world, setup, f"trial {trial}")
     for result in results:
@@ -63,7 +69,7 @@ def _fault(leaf: Leaf, model: Leaf) -> tuple[str, str] | None:
         return "dtype", f"has dtype {leaf.dtype}, expected {model.dtype}; cast the result"
     if leaf.device != model.device:
         return "device", f"is on {leaf.device}, expected {model.device}; leave results on the arguments' device"
-    if leaf.strides not in (model.strides, _contiguous(model.shape)) and 0 not in leaf.shape:
+    if not _laid_out(leaf, model):
         return "contiguity", f"has strides {leaf.strides}; return a contiguous tensor"
     if shared := set(leaf.aliases) - set(model.aliases):
         return "aliasing", f"shares memory with the argument {', '.join(sorted(shared))}; return a tensor of its own"
@@ -73,12 +79,21 @@ def _fault(leaf: Leaf, model: Leaf) -> tuple[str, str] | None:
     return None
 
 
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+def _laid_out(leaf: Leaf, model: Leaf) -> bool:
+    """Contiguous, or as the reference's; strides of dims of one element, and of no elements, mean nothing."""
+    return 0 in leaf.shape or _steps(leaf) in (_steps(model), _contiguous(model.shape))
+
+
+def _steps(leaf: Leaf) -> list[int] | None:
+    return (
+        None
+        if leaf.strides is None
+        else [step for size, step in zip(leaf.shape, leaf.strides, strict=False) if size != 1]
+    )
+
+
+def _contiguous(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[k + 1 :]) for k, size in enumerate(shape) if size != 1]
 
 
 def _check_values(

@@ -7,7 +7,7 @@ pass and a correct kernel with another order of sums never fails.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -16,8 +16,8 @@ from torch import Tensor
 RMS_FACTOR = 3.0
 WORST_FACTOR = 4.0
 # Roundings, in units of the dtype's own, that a correct kernel may add whatever the reference did: in
-# 16 bits one more; in float32 what another order of a long sum costs, still far below TF32's 2^-11.
-FLOOR_UNITS = {torch.float16: 1.0, torch.bfloat16: 1.0, torch.float32: 32.0}
+# 16 bits one more; in wider ones what another order of a long sum costs, still far below TF32's 2^-11.
+NARROW_FLOOR, WIDE_FLOOR = 1.0, 32.0
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class OwnError:
 
     @classmethod
     def pooled(cls, errors: list["OwnError"]) -> "OwnError":
-        """Of several calls together: one call's few values may be right by luck."""
-        mean_square = sum(error.rms**2 for error in errors) / len(errors)
-        return cls(math.sqrt(mean_square), max(error.worst for error in errors))
+        """As it typically is in one of several calls: one call's few values may be right by luck."""
+        rms, worst = (math.sqrt(sum(e**2 for e in es) / len(es)) for es in zip(*map(astuple, errors), strict=True))
+        return cls(rms, worst)
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,11 @@ def compare(actual: Tensor, expected: Expected, tolerance: Tolerance | None = No
     return _compare_to_oracle(actual, expected)
 
 
+def overflows(reference: Tensor, oracle: Tensor) -> bool:
+    """Whether the reference left its dtype's range where the oracle did not: it is then no measure."""
+    return bool((~torch.isfinite(_wide(reference)) & torch.isfinite(_wide(oracle))).any())
+
+
 def _rounds(dtype: torch.dtype) -> bool:
     """Whether nearly right is right. The codes of an 8-bit float are as discrete as integers."""
     return (dtype.is_floating_point and dtype.itemsize > 1) or dtype.is_complex
@@ -105,7 +110,12 @@ def _words(tensor: Tensor) -> Tensor:
     """One row of bytes per element. Zero has two signs, and either is right."""
     if _rounds(tensor.dtype):
         tensor = torch.where(tensor == 0, torch.zeros_like(tensor), tensor)
-    return tensor.contiguous().reshape(-1, 1).view(torch.uint8)
+    return raw(tensor)
+
+
+def raw(tensor: Tensor) -> Tensor:
+    """The bytes, one row per element: NaN differs from itself as a number, not as bits."""
+    return tensor.detach().contiguous().reshape(-1, 1).view(torch.uint8)
 
 
 def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) -> Mismatch | None:
@@ -123,7 +133,7 @@ def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
     scale = _scale(oracle)
     error = _relative_error(actual, oracle)
     own = expected.own
-    floor = FLOOR_UNITS.get(expected.reference.dtype, 1.0) * _unit(expected.reference.dtype) if scale else 0.0
+    floor = _floor(expected.reference.dtype) if scale else 0.0
     measured = {
         "rms_error": _rms(error),
         # The root mean square of a rounding is less than half of its worst case.
@@ -175,9 +185,9 @@ def _wide(tensor: Tensor) -> Tensor:
     return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
 
 
-def _unit(dtype: torch.dtype) -> float:
-    """The relative error of one rounding."""
-    return torch.finfo(dtype).eps / 2
+def _floor(dtype: torch.dtype) -> float:
+    one_rounding = torch.finfo(dtype).eps / 2
+    return one_rounding * (NARROW_FLOOR if dtype.itemsize == 2 else WIDE_FLOOR)
 
 
 def _rms(values: Tensor) -> float:

@@ -109,7 +109,8 @@ class Judge:
             for trial in range(setup.trials):
                 progress(f"trial {trial + 1} of {setup.trials}")
                 seen.trial = trial
-                seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance)
+                jitter = self.platform.jitter()
+                seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)
             if measure_perf:
                 progress("timing")
                 seen.timing = measure(world, setup, self.nursery, self.seeds)

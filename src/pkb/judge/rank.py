@@ -26,6 +26,8 @@ from torch import Tensor
 
 from pkb.case import Case
 from pkb.judge.channel import Channel, ChannelClosed, Message, wire_name
+from pkb.judge.compare import raw
+from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64, widened
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
@@ -113,17 +115,19 @@ class Rank:
                 answer, leaves = {"error": _told(error)}, []
             self.channel.send(answer, leaves)
 
-    def load(
-        self, problem: str, candidate: str | None = None, mutant: str | None = None
-    ) -> tuple[Message, list[Tensor]]:
-        """Take `solution` from a candidate's file, from the problem's mutants, or from the problem itself."""
+    def load(self, problem: str, candidate: str = "") -> tuple[Message, list[Tensor]]:
+        """Take `solution` from a candidate's file, or from the problem itself."""
         self.problem: Problem = load_problem(problem)
-        if mutant:
-            self.solution = self.problem.mutants[mutant]
-        else:
-            self.solution = _import(Path(candidate)).solution if candidate else self.problem.solution
+        self.solution = _import(Path(candidate)).solution if candidate else self.problem.solution
         if not callable(self.solution):
             raise TypeError("`solution` is not a function")
+        return {}, []
+
+    def load_mutant(self, problem: str, name: str, integers: bool = False) -> tuple[Message, list[Tensor]]:
+        """Take one of the problem's own wrong variants, or its solution with a fault planted in it."""
+        self.problem = load_problem(problem)
+        own = self.problem.mutants.get(name)
+        self.solution = own or faulty(self.problem.solution, name, integers)
         return {}, []
 
     def prepare(self, case: Message, calls: list[Message], oracle: bool = False) -> tuple[Message, list[Tensor]]:
@@ -233,14 +237,9 @@ def _extent(tensor: Tensor) -> tuple[int, int]:
 def _same_bits(one: Any, other: Any) -> bool:
     before, after = list(tensors(one)), list(tensors(other))
     return len(before) == len(after) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bits(a), _bits(b))
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(raw(a), raw(b))
         for a, b in zip(before, after, strict=True)
     )
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    # NaN differs from itself as a number, not as bits.
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _import(path: Path) -> ModuleType:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from pkb.judge.compare import Expected, OwnError
+from pkb.judge.compare import Expected, OwnError, overflows
 from pkb.judge.failure import Failure
 from pkb.judge.nursery import Nursery
 from pkb.judge.seeds import Seeds
@@ -111,8 +111,7 @@ def _judged(setup: Setup, result: Result, trial: int) -> list[int]:
 
 
 def _expected(setup: Setup, reference: Tensor, oracle: Tensor, exact: bool) -> Expected:
-    # Floats of 8 bits know no isfinite.
-    if bool((~reference.to(oracle.dtype).isfinite() & oracle.isfinite()).any()):
+    if overflows(reference, oracle):
         raise Failure(
             Verdict.ENVIRONMENT,
             f"the reference of {setup.problem.stem} overflows {setup.dtype} at this size; "

@@ -1,0 +1,138 @@
+"""Average of gradients that each rank first rounds to float8 (e4m3) with delayed scaling; each keeps its shard.
+
+Every rank has its own scale, the largest of its last 16 absolute maxima over 448, this call's included and the
+oldest dropped. The history is bfloat16 whatever the gradients are: this call's maximum enters the scale as the
+history stores it. Codes come from a true division in float32. What is summed, in the dtype of the gradients, are
+the values that codes and scale stand for. Returned are the shard and the rank's new history.
+"""
+
+import torch
+import torch.distributed as dist
+
+from pkb import Cost, Problem, Size
+from pkb.cost import Link
+
+FP8_MAX = 448.0
+
+
+def updated(amax_history: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    latest = values.abs().max().to(torch.float32).to(amax_history.dtype)
+    return torch.cat([amax_history[1:], latest.view(1)])
+
+
+def scale_of(amax_history: torch.Tensor) -> torch.Tensor:
+    return amax_history.max().clamp(min=1e-12).to(torch.float32) / FP8_MAX
+
+
+def through_fp8(values: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    codes = (values.to(torch.float32) / scale).to(torch.float8_e4m3fn)
+    return (codes.to(torch.float32) * scale).to(values.dtype)
+
+
+def mean_shard(values: torch.Tensor) -> torch.Tensor:
+    world = dist.get_world_size()
+    shard = values.new_empty(values.numel() // world)
+    dist.reduce_scatter_tensor(shard, values)
+    return shard / world
+
+
+def solution(flat_grads: torch.Tensor, amax_history: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    history = updated(amax_history, flat_grads)
+    return mean_shard(through_fp8(flat_grads, scale_of(history))), history
+
+
+PROBLEM = Problem(
+    category="FSDP / ZeRO",
+    source="FP8 training with delayed scaling (Transformer Engine, FP8-LM), gradient reduce-scatter of ZeRO-2 and FSDP",
+    sizes={"tiny": Size(5, 1), "paper": Size(1024, 1024), "large": Size(16777216, 1)},
+)
+
+HISTORY = 16
+
+
+def elements(case):
+    """Shard length: the published one up to M = 1024, growing with M beyond. N is not used."""
+    return max(min(64 * case.m, 4096), 4 * case.m)
+
+
+def drawn_history(case, amax):
+    """By turns: this call's maximum is the largest, or the oldest entry, or one that stays, or there is no past."""
+    history = amax * case.rand(HISTORY, low=0.3, high=0.9, dtype=torch.float32)
+    match case.trial:
+        case 1:
+            history[0] = 2.7 * amax
+        case 2:
+            history[1 + case.rank % (HISTORY - 1)] = 1.7 * amax
+        case 3:
+            history[-1] = (0.5 + case.rank % 2) * amax
+        case 4:
+            history[:] = 1e-8
+    return history.to(torch.bfloat16)
+
+
+def away_from_ties(values, scale):
+    """Values are drawn towards their codes: midway between two codes the last bit of a division would decide."""
+    steps = values / scale
+    codes = steps.to(torch.float8_e4m3fn).to(torch.float32)
+    return (codes + 0.8 * (steps - codes)) * scale
+
+
+def inputs(case):
+    count = case.world * elements(case)
+    # Ranks differ in size by no power of two, which float8 would not notice. The largest value is one that all
+    # dtypes can hold, so that the history stores it as it is.
+    size = 0.6 + 0.37 * ((case.rank + case.trial) % 4)
+    amax = torch.tensor(4.4 * size).to(torch.bfloat16).item()
+    history = drawn_history(case, amax)
+    scale = max(history[1:].max().item(), amax) / FP8_MAX
+    grads = case.randn(count, scale=size, dtype=torch.float32).clamp(-0.97 * amax, 0.97 * amax)
+    grads = away_from_ties(grads, scale)
+    grads[case.integer(0, count)] = amax * (2 * case.integer(0, 2) - 1)
+    return grads.to(case.dtype), history
+
+
+def cost(case):
+    shard, others, s = elements(case), case.world - 1, case.itemsize
+    # Codes of one byte and a float32 scale suffice; the reference sends the values they stand for.
+    sent = others * (shard + 4)
+    return Cost(
+        flops=6 * case.world * shard,
+        hbm=(case.world + 1) * shard * s + 4 * HISTORY,
+        link=Link(egress=sent, ingress=sent),
+    )
+
+
+def not_quantised(flat_grads, amax_history):
+    return mean_shard(flat_grads), updated(amax_history, flat_grads)
+
+
+def past_maxima_ignored(flat_grads, amax_history):
+    history = updated(amax_history, flat_grads)
+    return mean_shard(through_fp8(flat_grads, scale_of(history[-1:]))), history
+
+
+def oldest_maximum_kept(flat_grads, amax_history):
+    history = updated(amax_history, flat_grads)
+    scale = scale_of(torch.cat([amax_history[:1], history]))
+    return mean_shard(through_fp8(flat_grads, scale)), history
+
+
+def one_scale_for_all_ranks(flat_grads, amax_history):
+    history = updated(amax_history, flat_grads)
+    scale = scale_of(history)
+    dist.all_reduce(scale, dist.ReduceOp.MAX)
+    return mean_shard(through_fp8(flat_grads, scale)), history
+
+
+def summed_not_averaged(flat_grads, amax_history):
+    shard, history = solution(flat_grads, amax_history)
+    return shard * dist.get_world_size(), history
+
+
+MUTANTS = {
+    "not_quantised": not_quantised,
+    "past_maxima_ignored": past_maxima_ignored,
+    "oldest_maximum_kept": oldest_maximum_kept,
+    "one_scale_for_all_ranks": one_scale_for_all_ranks,
+    "summed_not_averaged": summed_not_averaged,
+}
