@@ -18,6 +18,6 @@ def judge() -> Iterator[Judge]:
 @pytest.fixture(scope="session")
 def strict_judge() -> Iterator[Judge]:
     """Short deadlines and little memory, for candidates that misbehave."""
-    limits = Limits(load_s=DEADLINE_S, trial_s=DEADLINE_S, memory_bytes=1 << 30)
+    limits = Limits(load_s=DEADLINE_S, trial_s=DEADLINE_S, memory_bytes=1 << 28)
     with Judge("cpu", limits) as resident:
         yield resident

@@ -85,10 +85,10 @@ def solution(tensor):
         Verdict.CRASH, "remove the printing", "for _ in range(200): print('x' * (1 << 20))\nRIGHT\nreturn out"
     ),
     "allocates_without_end": Fault(
-        Verdict.CRASH, "allocate less", "held = []\nwhile True: held.append(torch.ones(1 << 24))"
+        Verdict.CRASH, "allocate less", "held = []\nwhile True: held.append(torch.ones(1 << 22))"
     ),
     "python_lists_without_end": Fault(
-        Verdict.CRASH, "allocate less", "held = []\nwhile True: held.append(bytearray(1 << 26))"
+        Verdict.CRASH, "allocate less", "held = []\nwhile True: held.append(bytearray(1 << 24))"
     ),
     "leaves_a_child": Fault(
         Verdict.CHEAT,

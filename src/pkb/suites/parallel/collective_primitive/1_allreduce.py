@@ -32,3 +32,23 @@ def cost(case):
         hbm=2 * full,
         link=link.all_reduce(full, case.world),
     )
+
+
+def own_tensor_added_twice(tensor):
+    return solution(tensor) + tensor
+
+
+def last_row_left_unreduced(tensor):
+    return torch.cat((solution(tensor)[:-1], tensor[-1:]))
+
+
+def answer_to_the_published_constants(tensor):
+    world = dist.get_world_size()
+    return torch.full_like(tensor, world * (world + 1) / 2)
+
+
+MUTANTS = {
+    "own_tensor_added_twice": own_tensor_added_twice,
+    "last_row_left_unreduced": last_row_left_unreduced,
+    "answer_to_the_published_constants": answer_to_the_published_constants,
+}

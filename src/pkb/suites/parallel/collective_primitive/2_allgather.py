@@ -27,3 +27,25 @@ def inputs(case):
 def cost(case):
     own = case.m * case.n * case.itemsize
     return Cost(flops=0, hbm=own + case.world * own, link=link.all_gather(case.world * own, case.world))
+
+
+def own_tensor_first(tensor):
+    return solution(tensor).roll(-dist.get_rank(), dims=0)
+
+
+def own_slot_left_empty(tensor):
+    stacked = solution(tensor)
+    stacked[dist.get_rank()] = 0
+    return stacked
+
+
+def rows_interleaved(tensor):
+    stacked = solution(tensor)
+    return stacked.transpose(0, 1).reshape(stacked.shape)
+
+
+MUTANTS = {
+    "own_tensor_first": own_tensor_first,
+    "own_slot_left_empty": own_slot_left_empty,
+    "rows_interleaved": rows_interleaved,
+}

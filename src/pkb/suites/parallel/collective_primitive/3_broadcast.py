@@ -32,3 +32,24 @@ def cost(case):
     full = case.m * case.n * case.itemsize
     is_root = case.rank == root(case)
     return Cost(flops=0, hbm=full * (2 if is_root else 1), link=link.broadcast(full, case.world, is_root))
+
+
+def root_is_always_rank_0(tensor, src=0):
+    return solution(tensor)
+
+
+def last_link_of_the_chain_missing(tensor, src=0):
+    received = solution(tensor, src)
+    is_last = (dist.get_rank() + 1) % dist.get_world_size() == src
+    return tensor.clone() if is_last else received
+
+
+def last_row_not_sent(tensor, src=0):
+    return torch.cat((solution(tensor, src)[:-1], tensor[-1:]))
+
+
+MUTANTS = {
+    "root_is_always_rank_0": root_is_always_rank_0,
+    "last_link_of_the_chain_missing": last_link_of_the_chain_missing,
+    "last_row_not_sent": last_row_not_sent,
+}

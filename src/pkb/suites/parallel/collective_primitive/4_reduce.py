@@ -45,3 +45,22 @@ def cost(case):
         hbm=full * (2 if is_root else 1),
         link=link.reduce(full, case.world, is_root),
     )
+
+
+def root_is_always_rank_0(tensor, dst=0):
+    return solution(tensor)
+
+
+def root_added_twice(tensor, dst=0):
+    return solution(tensor, dst) + tensor
+
+
+def last_row_left_unreduced(tensor, dst=0):
+    return torch.cat((solution(tensor, dst)[:-1], tensor[-1:]))
+
+
+MUTANTS = {
+    "root_is_always_rank_0": root_is_always_rank_0,
+    "root_added_twice": root_added_twice,
+    "last_row_left_unreduced": last_row_left_unreduced,
+}

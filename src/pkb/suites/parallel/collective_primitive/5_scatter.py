@@ -45,3 +45,24 @@ def cost(case):
     is_root = case.rank == root(case)
     read = case.world * block if is_root else 0
     return Cost(flops=0, hbm=read + block, link=link.scatter(case.world * block, case.world, is_root))
+
+
+def argument_echoed(tensor, src=0):
+    rank = dist.get_rank()
+    return tensor[rank].clone() if rank == src else tensor.clone()
+
+
+def root_keeps_its_first_block(tensor, src=0):
+    received = solution(tensor, src)
+    return tensor[0].clone() if dist.get_rank() == src else received
+
+
+def first_block_to_the_root(tensor, src=0):
+    return solution(tensor.roll(src, dims=0) if dist.get_rank() == src else tensor, src)
+
+
+MUTANTS = {
+    "argument_echoed": argument_echoed,
+    "root_keeps_its_first_block": root_keeps_its_first_block,
+    "first_block_to_the_root": first_block_to_the_root,
+}

@@ -40,3 +40,27 @@ def cost(case):
     is_root = case.rank == root(case)
     written = case.world * own if is_root else 0
     return Cost(flops=0, hbm=own + written, link=link.gather(case.world * own, case.world, is_root))
+
+
+def root_first(tensor, dst=0):
+    result = solution(tensor, dst)
+    return result.roll(-dst, dims=0) if dist.get_rank() == dst else result
+
+
+def own_slot_of_the_root_left_empty(tensor, dst=0):
+    result = solution(tensor, dst).clone()
+    if dist.get_rank() == dst:
+        result[dst] = 0
+    return result
+
+
+def zeros_off_the_root(tensor, dst=0):
+    result = solution(tensor, dst)
+    return result if dist.get_rank() == dst else torch.zeros_like(result)
+
+
+MUTANTS = {
+    "root_first": root_first,
+    "own_slot_of_the_root_left_empty": own_slot_of_the_root_left_empty,
+    "zeros_off_the_root": zeros_off_the_root,
+}

@@ -33,3 +33,24 @@ def cost(case):
         hbm=full + elements * case.itemsize,
         link=link.reduce_scatter(full, case.world),
     )
+
+
+def block_of_the_next_rank(tensor):
+    rows = tensor.shape[0] // dist.get_world_size()
+    return solution(tensor.roll(-rows, dims=0))
+
+
+def rows_dealt_out_in_turn(tensor):
+    dealt = tensor.unflatten(0, (-1, dist.get_world_size())).transpose(0, 1)
+    return solution(dealt.flatten(0, 1))
+
+
+def own_block_not_added(tensor):
+    return solution(tensor) - tensor.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+MUTANTS = {
+    "block_of_the_next_rank": block_of_the_next_rank,
+    "rows_dealt_out_in_turn": rows_dealt_out_in_turn,
+    "own_block_not_added": own_block_not_added,
+}

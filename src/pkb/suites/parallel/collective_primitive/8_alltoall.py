@@ -27,3 +27,25 @@ def inputs(case):
 def cost(case):
     full = case.world * case.m * case.n * case.itemsize
     return Cost(flops=0, hbm=2 * full, link=link.all_to_all(full, case.world))
+
+
+def own_block_left_out(tensor):
+    received = solution(tensor)
+    received[dist.get_rank()] = 0
+    return received
+
+
+def blocks_in_order_of_arrival(tensor):
+    """By distance of the source: the rank itself, the one before it, ..."""
+    return solution(tensor).flip(0).roll(dist.get_rank() + 1, dims=0)
+
+
+def blocks_stay_where_they_are(tensor):
+    return tensor.clone()
+
+
+MUTANTS = {
+    "own_block_left_out": own_block_left_out,
+    "blocks_in_order_of_arrival": blocks_in_order_of_arrival,
+    "blocks_stay_where_they_are": blocks_stay_where_they_are,
+}

@@ -36,3 +36,23 @@ def cost(case):
         hbm=2 * case.m * case.n * case.itemsize + both,
         link=link.all_reduce(both, case.world),
     )
+
+
+def gradients_swapped(X_hat, dY):
+    d_gamma, d_beta = solution(X_hat, dY)
+    return d_beta, d_gamma
+
+
+def scale_gradient_not_reduced(X_hat, dY):
+    return (dY * X_hat).sum(dim=0), solution(X_hat, dY)[1]
+
+
+def averaged_over_rows(X_hat, dY):
+    return solution(X_hat, dY / dY.shape[0])
+
+
+MUTANTS = {
+    "gradients_swapped": gradients_swapped,
+    "scale_gradient_not_reduced": scale_gradient_not_reduced,
+    "averaged_over_rows": averaged_over_rows,
+}

@@ -64,3 +64,29 @@ def cost(case):
         hbm=2 * own + tables + 2 * case.world * own,
         link=link.all_gather(2 * case.world * own, case.world),
     )
+
+
+def first_half_of_cos_used_for_both(q_local, k_local, cos_local, sin_local):
+    half = cos_local.chunk(2, dim=-1)[0]
+    return solution(q_local, k_local, torch.cat((half, half), dim=-1), sin_local)
+
+
+def neighbours_rotated(q_local, k_local, cos_local, sin_local):
+    cos, sin = cos_local.unsqueeze(2), sin_local.unsqueeze(2)
+
+    def rotated(x):
+        return x * cos + torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2) * sin
+
+    return gather_sequence(rotated(q_local)), gather_sequence(rotated(k_local))
+
+
+def gathered_along_the_batch(q_local, k_local, cos_local, sin_local):
+    results = solution(q_local, k_local, cos_local, sin_local)
+    return tuple(torch.cat(x.chunk(dist.get_world_size(), dim=1)).view(x.shape) for x in results)
+
+
+MUTANTS = {
+    "first_half_of_cos_used_for_both": first_half_of_cos_used_for_both,
+    "neighbours_rotated": neighbours_rotated,
+    "gathered_along_the_batch": gathered_along_the_batch,
+}

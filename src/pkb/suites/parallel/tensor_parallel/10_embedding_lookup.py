@@ -69,3 +69,24 @@ def cost(case):
         hbm=8 * case.m + 2 * case.m * row,
         link=Link(egress=remote * row, ingress=remote * row),
     )
+
+
+def rows_in_order_of_indices(indices, local_shard):
+    order = torch.argsort(indices // local_shard.shape[0], stable=True)
+    found = solution(indices, local_shard)
+    return torch.empty_like(found).index_copy(0, order, found)
+
+
+def order_within_owners_reversed(indices, local_shard):
+    return solution(indices.flip(0), local_shard)
+
+
+def sorted_within_owners(indices, local_shard):
+    return solution(indices.sort().values, local_shard)
+
+
+MUTANTS = {
+    "rows_in_order_of_indices": rows_in_order_of_indices,
+    "order_within_owners_reversed": order_within_owners_reversed,
+    "sorted_within_owners": sorted_within_owners,
+}

@@ -33,3 +33,26 @@ def inputs(case):
 def cost(case):
     m, n, s = case.m, case.n, case.itemsize
     return Cost(flops=2 * m * n * K, hbm=(m * K + K * n + m * n) * s, link=link.all_gather(m * K * s, case.world))
+
+
+def result_read_in_memory_order(A_local, B):
+    C = solution(A_local, B)
+    return C.T.reshape(C.shape)
+
+
+def shards_sent_untransposed(A_local, B):
+    rows, inner_local = A_local.shape
+    return solution(A_local.reshape(inner_local, rows).T, B)
+
+
+def right_factor_assumed_shared(A_local, B):
+    B = B.clone()
+    dist.broadcast(B, 0)
+    return solution(A_local, B)
+
+
+MUTANTS = {
+    "result_read_in_memory_order": result_read_in_memory_order,
+    "shards_sent_untransposed": shards_sent_untransposed,
+    "right_factor_assumed_shared": right_factor_assumed_shared,
+}

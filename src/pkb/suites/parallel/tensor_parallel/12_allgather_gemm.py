@@ -29,3 +29,27 @@ def inputs(case):
 def cost(case):
     m, n, s = case.m, case.n, case.itemsize
     return Cost(flops=2 * m * n * K, hbm=(m * K + K * n + m * n) * s, link=link.all_gather(m * K * s, case.world))
+
+
+def gathered_along_rows(A_local, B):
+    rows, inner_local = A_local.shape
+    stacked = A_local.new_empty(dist.get_world_size() * rows, inner_local)
+    dist.all_gather_into_tensor(stacked, A_local)
+    return stacked.view(rows, -1) @ B
+
+
+def own_shard_first(A_local, B):
+    return solution(A_local, B.roll(dist.get_rank() * A_local.shape[1], dims=0))
+
+
+def right_factor_assumed_shared(A_local, B):
+    B = B.clone()
+    dist.broadcast(B, 0)
+    return solution(A_local, B)
+
+
+MUTANTS = {
+    "gathered_along_rows": gathered_along_rows,
+    "own_shard_first": own_shard_first,
+    "right_factor_assumed_shared": right_factor_assumed_shared,
+}

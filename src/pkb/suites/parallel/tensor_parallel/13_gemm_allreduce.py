@@ -32,3 +32,27 @@ def cost(case):
         hbm=(m * K + K * n + m * n) * s,
         link=link.all_reduce(m * n * s, case.world),
     )
+
+
+def product_of_sums(A_local, B_local):
+    A, B = A_local.clone(), B_local.clone()
+    dist.all_reduce(A)
+    dist.all_reduce(B)
+    return A @ B
+
+
+def own_product_added_twice(A_local, B_local):
+    return solution(A_local, B_local) + A_local @ B_local
+
+
+def right_factor_assumed_shared(A_local, B_local):
+    B_local = B_local.clone()
+    dist.broadcast(B_local, 0)
+    return solution(A_local, B_local)
+
+
+MUTANTS = {
+    "product_of_sums": product_of_sums,
+    "own_product_added_twice": own_product_added_twice,
+    "right_factor_assumed_shared": right_factor_assumed_shared,
+}

@@ -38,3 +38,25 @@ def cost(case):
         hbm=(m * K + K * n_local + m * n) * s,
         link=link.all_gather(m * n * s, case.world),
     )
+
+
+def stacked_then_reshaped(A, B):
+    C = solution(A, B)
+    return torch.cat(C.chunk(dist.get_world_size(), dim=1)).view(C.shape)
+
+
+def left_factor_assumed_shared(A, B):
+    shards = [torch.empty_like(B) for _ in range(dist.get_world_size())]
+    dist.all_gather(shards, B)
+    return A @ torch.cat(shards, dim=1)
+
+
+def own_columns_first(A, B):
+    return solution(A, B).roll(-dist.get_rank() * B.shape[1], dims=1)
+
+
+MUTANTS = {
+    "stacked_then_reshaped": stacked_then_reshaped,
+    "left_factor_assumed_shared": left_factor_assumed_shared,
+    "own_columns_first": own_columns_first,
+}

@@ -60,3 +60,32 @@ def cost(case):
         hbm=(2 * own_rows * hidden + 2 * hidden * FEATURES) * case.itemsize,
         link=link.all_to_all(own_rows * hidden * case.itemsize, case.world),
     )
+
+
+def gathered(x_local):
+    shards = [torch.empty_like(x_local) for _ in range(dist.get_world_size())]
+    dist.all_gather(shards, x_local)
+    return torch.cat(shards, dim=1)
+
+
+def silu_forgotten(x_local, W1, W2):
+    return gathered(x_local).chunk(dist.get_world_size())[dist.get_rank()] @ W1 @ W2
+
+
+def weights_taken_for_shards(x_local, W1, W2):
+    products = F.silu(gathered(x_local) @ W1) @ W2
+    block = products.new_empty(products.shape[0] // dist.get_world_size(), products.shape[1])
+    dist.reduce_scatter_tensor(block, products)
+    return block
+
+
+def rows_of_the_next_rank(x_local, W1, W2):
+    rows = x_local.shape[0] // dist.get_world_size()
+    return solution(x_local.roll(-rows, dims=0), W1, W2)
+
+
+MUTANTS = {
+    "silu_forgotten": silu_forgotten,
+    "weights_taken_for_shards": weights_taken_for_shards,
+    "rows_of_the_next_rank": rows_of_the_next_rank,
+}

@@ -38,3 +38,25 @@ def cost(case):
         hbm=(m * inner + inner * n + m * n / case.world) * s,
         link=link.reduce_scatter(m * n * s, case.world),
     )
+
+
+def block_of_the_next_rank(A_local, B_local):
+    rows = A_local.shape[0] // dist.get_world_size()
+    return solution(A_local.roll(-rows, dims=0), B_local)
+
+
+def rows_dealt_out_in_turn(A_local, B_local):
+    dealt = A_local.unflatten(0, (-1, dist.get_world_size())).transpose(0, 1)
+    return solution(dealt.flatten(0, 1), B_local)
+
+
+def own_product_not_added(A_local, B_local):
+    own = (A_local @ B_local).chunk(dist.get_world_size())[dist.get_rank()]
+    return solution(A_local, B_local) - own
+
+
+MUTANTS = {
+    "block_of_the_next_rank": block_of_the_next_rank,
+    "rows_dealt_out_in_turn": rows_dealt_out_in_turn,
+    "own_product_not_added": own_product_not_added,
+}

@@ -36,3 +36,40 @@ def inputs(case):
 def cost(case):
     m, n, s = case.m, case.n, case.itemsize
     return Cost(flops=5 * m * n, hbm=(2 * m * n + n) * s, link=link.all_reduce(4 * m, case.world))
+
+
+def summed_over_ranks(local):
+    total = local.clone()
+    dist.all_reduce(total)
+    return total
+
+
+def with_root_mean_square(local_hidden_states, local_weight, root_mean_square):
+    return local_weight * (local_hidden_states.float() / root_mean_square).to(local_hidden_states.dtype)
+
+
+def own_mean_square(local_hidden_states):
+    return local_hidden_states.float().pow(2).mean(dim=-1, keepdim=True)
+
+
+def divided_by_own_width(local_hidden_states, local_weight, variance_epsilon):
+    variance = summed_over_ranks(own_mean_square(local_hidden_states))
+    return with_root_mean_square(local_hidden_states, local_weight, (variance + variance_epsilon).sqrt())
+
+
+def eps_outside_the_root(local_hidden_states, local_weight, variance_epsilon):
+    variance = summed_over_ranks(own_mean_square(local_hidden_states)) / dist.get_world_size()
+    return with_root_mean_square(local_hidden_states, local_weight, variance.sqrt() + variance_epsilon)
+
+
+def roots_averaged(local_hidden_states, local_weight, variance_epsilon):
+    own_root = (own_mean_square(local_hidden_states) + variance_epsilon).sqrt()
+    root = summed_over_ranks(own_root) / dist.get_world_size()
+    return with_root_mean_square(local_hidden_states, local_weight, root)
+
+
+MUTANTS = {
+    "divided_by_own_width": divided_by_own_width,
+    "eps_outside_the_root": eps_outside_the_root,
+    "roots_averaged": roots_averaged,
+}
