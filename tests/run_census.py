@@ -67,6 +67,8 @@ SPECIAL: dict[Any, Callable[[tuple, Any], float]] = {
     aten._fft_c2r: fourier,
     aten._fft_r2c: fourier,
     aten._scaled_dot_product_flash_attention_for_cpu: lambda args, _: sdpa_flop_count(*(t.shape for t in args[:3])),
+    # The flop counter takes sparse factors for dense ones.
+    aten.bmm: lambda args, out: 2 * (args[0]._nnz() if args[0].is_sparse else args[0].numel()) * out.shape[-1],
     aten.index_add_: lambda args, _: args[3].numel(),
     aten.scatter_add_: lambda args, _: args[3].numel(),
     aten.upsample_trilinear3d: lambda _, out: TRILINEAR * out.numel(),
@@ -94,10 +96,10 @@ class Arithmetic(TorchDispatchMode):
 
 def operations(func: Any, args: tuple, kwargs: dict, out: Any) -> float:
     name = func._overloadpacket
-    if name in flop_registry:
-        return flop_registry[name](*args, **kwargs, out_val=out)
     if name in SPECIAL:
         return SPECIAL[name](args, out)
+    if name in flop_registry:
+        return flop_registry[name](*args, **kwargs, out_val=out)
     if name in MOVES:
         return 0
     if torch.Tag.pointwise in func.tags:

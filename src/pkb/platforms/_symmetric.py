@@ -7,10 +7,11 @@ An allocation is one file: the buffer, then the signal pad (zeroed 32-bit words,
 """
 
 import itertools
+import json
 import mmap
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class SymmetricMemory:
         self._allocations: dict[int, _Allocation] = {}
         self._handles: dict[tuple[int, str], Handle] = {}
         self._workspaces: dict[str, Tensor] = {}
+        self._meetings: dict[str, Iterator[int]] = {}
 
     def empty(self, *size: Any, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
         shape = torch.Size(size[0] if len(size) == 1 and isinstance(size[0], Sequence) else size)
@@ -83,14 +85,18 @@ class SymmetricMemory:
 
     def rendezvous(self, tensor: Tensor, group: Any) -> "Handle":
         """Collective over `group`, which may be a process group or its name. Later calls are free."""
+        group = _resolve(group)
+        store = dist.distributed_c10d._world.pg_map[group][1]
+        return self.meet(tensor, group.group_name, group.rank(), group.size(), store)
+
+    def meet(self, tensor: Tensor, name: str, rank: int, size: int, store: Any) -> "Handle":
+        """Rendezvous of the ranks that share this store."""
         base = tensor.untyped_storage().data_ptr()
         if base not in self._allocations:
             raise RuntimeError("rendezvous needs a tensor from symm_mem.empty(), on every rank")
-        group = _resolve(group)
-        key = (base, group.group_name)
-        if key not in self._handles:
-            self._handles[key] = self._exchange(self._allocations[base], group)
-        return self._handles[key]
+        if (base, name) not in self._handles:
+            self._handles[base, name] = self._exchange(self._allocations[base], name, rank, size, store)
+        return self._handles[base, name]
 
     def owns(self, tensor: Tensor) -> bool:
         return tensor.untyped_storage().data_ptr() in self._allocations
@@ -113,15 +119,16 @@ class SymmetricMemory:
         self._allocations[mapping.data_ptr()] = allocation
         return allocation
 
-    def _exchange(self, own: _Allocation, group: dist.ProcessGroup) -> "Handle":
-        rank = group.rank()
-        seen: list[Any] = [None] * group.size()
-        dist.all_gather_object(seen, (str(own.path), own.buffer_size, own.pad_offset), group=group)
-        if any(size != own.buffer_size for _, size, _ in seen):
-            sizes = ", ".join(str(size) for _, size, _ in seen)
+    def _exchange(self, own: _Allocation, name: str, rank: int, size: int, store: Any) -> "Handle":
+        meeting = next(self._meetings.setdefault(name, itertools.count()))
+        key = f"pkb-symmetric/{name}/{meeting}"
+        store.set(f"{key}/{rank}", json.dumps([str(own.path), own.buffer_size]))
+        seen = [json.loads(store.get(f"{key}/{r}")) for r in range(size)]
+        if any(buffer_size != own.buffer_size for _, buffer_size in seen):
+            sizes = ", ".join(str(buffer_size) for _, buffer_size in seen)
             raise RuntimeError(f"symmetric buffers must have one size on all ranks, not {sizes} bytes")
         total = own.pad_offset + self.signal_pad_size
-        views = [own.mapping if r == rank else _map(Path(path), total) for r, (path, _, _) in enumerate(seen)]
+        views = [own.mapping if r == rank else _map(Path(path), total) for r, (path, _) in enumerate(seen)]
         return Handle(rank, views, own.buffer_size, own.pad_offset)
 
 
