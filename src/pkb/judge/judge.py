@@ -8,6 +8,7 @@ from typing import Any
 
 from pkb.candidate import Candidate
 from pkb.environment import environment
+from pkb.errors import UsageError
 from pkb.judge import artifacts
 from pkb.judge.check import check_trial
 from pkb.judge.compare import Tolerance
@@ -68,6 +69,9 @@ class Judge:
     ) -> Setup:
         """Fix everything that reference and candidate share. Raises UsageError when it cannot be posed."""
         found = problem if isinstance(problem, Problem) else load(problem)
+        most = self.platform.most_ranks()
+        if most is not None and nproc > most:
+            raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {nproc}; lower --nproc")
         return Setup(found, found.size(size), dtype, nproc, trials, calls, self.limits)
 
     def judge(

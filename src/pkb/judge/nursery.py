@@ -1,6 +1,7 @@
 """The judge's handle on the nursery: it starts the process, passes orders, and hears which ranks have ended."""
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -40,17 +41,11 @@ class Nursery:
         kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
         package_root = str(Path(__file__).parents[2])
         environment = kept | {"PYTHONPATH": package_root, "HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        folders = [str(self.folder), str(self.shared)]
+        settings = json.dumps({"folders": folders, "service": self.platform.service()})
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "pkb.judge.nursery_main",
-                str(theirs.fileno()),
-                str(self.folder),
-                str(self.shared),
-            ],
-            env=environment | self.platform.nursery_environment(),
+            [sys.executable, "-P", "-m", "pkb.judge.nursery_main", str(theirs.fileno()), settings],
+            env=environment | self.platform.nursery_environment(self.folder),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

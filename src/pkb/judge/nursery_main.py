@@ -1,6 +1,6 @@
 """The process that ranks are forked from: it has imported torch and Triton, and has never touched a GPU.
 
-Run as `python -m pkb.judge.nursery_main FD FOLDER...`. It obeys the judge on socket FD, reports ranks that
+Run as `python -m pkb.judge.nursery_main FD SETTINGS`. It obeys the judge on socket FD, reports ranks that
 end, and adopts what candidates leave behind, so that it can be ended. When the judge goes away, however
 that happens, it kills every descendant, removes the judge's folders and exits.
 """
@@ -8,11 +8,13 @@ that happens, it kills every descendant, removes the judge's folders and exits.
 import contextlib
 import ctypes
 import importlib
+import json
 import os
 import select
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +22,7 @@ from pathlib import Path
 from pkb.judge.channel import Channel, ChannelClosed, Message
 
 _GRACE_S = 0.5
+_SERVICE_START_S = 0.3
 _SWEEP_S = 5.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # What ranks would otherwise each import again. Triton has no build for every system.
@@ -30,9 +33,10 @@ _PRELOADED_IF_THERE = ("triton", "triton.language")
 class NurseryProcess:
     """Worlds by number, and the ranks alive in each."""
 
-    def __init__(self, channel: Channel, folders: list[Path]):
+    def __init__(self, channel: Channel, folders: list[str], service: list[str]):
         self.channel = channel
         self.folders = folders
+        self.service = Service(service)
         self.ranks: dict[int, tuple[int, int]] = {}
         """pid: (world, rank)"""
         self.wakeup, wakeup_write = os.pipe()
@@ -123,7 +127,11 @@ class NurseryProcess:
         self._wait_for(world, _GRACE_S)
         self.signal(world, signal.SIGKILL)
         self._wait_for(world, _SWEEP_S)
-        return [] if kill and not self._strays() else self.sweep(grace=0 if kill else _GRACE_S)
+        left = self.sweep(grace=0 if kill else _GRACE_S)
+        self.service.spoilt = self.service.spoilt or kill
+        if self.service.spoilt and not self.ranks:
+            self.service.restart()
+        return left
 
     def sweep(self, grace: float) -> list[str]:
         """Kill adopted processes: the children of ranks that have ended."""
@@ -149,16 +157,50 @@ class NurseryProcess:
             self.reap()
 
     def _strays(self) -> list[int]:
-        return [pid for pid in children_of(os.getpid()) if pid not in self.ranks]
+        return [pid for pid in children_of(os.getpid()) if pid not in self.ranks and pid != self.service.pid]
 
     def close(self) -> None:
         # A rank may fork while it is being killed: repeat until none is left.
         for world in {owner for owner, _ in self.ranks.values()}:
             self.signal(world, signal.SIGKILL)
         self.ranks.clear()
+        self.service.stop()
         self.sweep(grace=0)
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+class Service:
+    """A command that runs beside the ranks, such as the control daemon of MPS."""
+
+    def __init__(self, command: list[str]):
+        self.command = command
+        self.process: subprocess.Popen[bytes] | None = None
+        self.spoilt = False
+        """A client was killed in the middle of its work: start afresh before the next one."""
+        self.restart()
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+    def restart(self) -> None:
+        self.stop()
+        self.spoilt = False
+        if self.command:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            time.sleep(_SERVICE_START_S)
+
+    def stop(self) -> None:
+        if self.process:
+            for child in children_of(self.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            self.process.kill()
+            # Not wait(): the nursery reaps all its children in one place.
+            self.process = None
 
 
 def die_with_parent() -> None:
@@ -209,7 +251,7 @@ def main() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    NurseryProcess(channel, [Path(folder) for folder in sys.argv[2:]]).serve()
+    NurseryProcess(channel, **json.loads(sys.argv[2])).serve()
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ class Rank:
         os.chdir(self.folder)
         for variable in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
             os.environ[variable] = str(self.folder)
-        os.environ["TRITON_CACHE_DIR"] = str(self.folder / "triton")
+        # Private to the world: compiled once for all its ranks, and for no other candidate.
+        os.environ["TRITON_CACHE_DIR"] = str(self.folder.parent / "triton")
         if order["memory"]:
             # Private memory only: shared mappings and what the fork brought along do not count.
             resource.setrlimit(resource.RLIMIT_DATA, (_data_in_use() + order["memory"],) * 2)

@@ -21,8 +21,14 @@ class Platform(Protocol):
     def missing(self) -> str | None:
         """What this machine lacks, as an instruction; None when the platform can be used."""
 
-    def nursery_environment(self) -> dict[str, str]:
-        """Variables that must be set before torch and Triton are imported."""
+    def most_ranks(self) -> int | None:
+        """The largest world that fits; None where nothing but patience limits it."""
+
+    def nursery_environment(self, folder: Path) -> dict[str, str]:
+        """Variables that must be set before torch and Triton are imported; files may go to `folder`."""
+
+    def service(self) -> list[str]:
+        """A command that must run beside the ranks; empty for none."""
 
     def memory_limit(self, world: int) -> int | None:
         """Bytes that one of `world` ranks may allocate, where the system can enforce it."""

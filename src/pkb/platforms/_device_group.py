@@ -51,7 +51,7 @@ class DeviceGroup(dist.ProcessGroup):
 
     def __init__(self, store: Any, rank: int, size: int, rendezvous: Rendezvous, slot_bytes: int):
         super().__init__(rank, size)
-        self._me, self._size = rank, size
+        self._me, self._size, self._store = rank, size, store
         self._slot = slot_bytes
         # Two halves for collectives, then the slots of point-to-point messages.
         name = f"pkb-staging-{next(self._serial)}"
@@ -59,7 +59,14 @@ class DeviceGroup(dist.ProcessGroup):
         self._half = 0
         self._unanswered: set[int] = set()
 
-    # What torch asks a process group about itself.
+    # What torch asks a process group about itself, or tells it.
+
+    def _set_group_name(self, name: Any) -> None:
+        super()._set_group_name(name)
+        if self._staging.is_cuda:
+            # Kernels rendezvous by the group's name, and torch looks for a store that a group in Python cannot show it.
+            symmetric = torch._C._distributed_c10d._SymmetricMemory
+            symmetric.set_group_info(name, self._me, self._size, dist.PrefixStore(f"symmetric-{name}", self._store))
 
     def getBackendName(self) -> str:  # noqa: N802
         return BACKEND

@@ -25,7 +25,13 @@ class Cpu:
     def missing(self) -> str | None:
         return None
 
-    def nursery_environment(self) -> dict[str, str]:
+    def most_ranks(self) -> int | None:
+        return None
+
+    def service(self) -> list[str]:
+        return []
+
+    def nursery_environment(self, folder: Path) -> dict[str, str]:
         threads = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
         # Triton decides at import whether it interprets. gloo would otherwise look for an address of the host name.
         return {"TRITON_INTERPRET": "1", "GLOO_SOCKET_IFNAME": _loopback(), "CUDA_VISIBLE_DEVICES": "", **threads}

@@ -71,6 +71,7 @@ def inputs(case):
 
 def cost(case):
     row = case.n * case.itemsize
+    # The smallest shards that may be drawn. The reference pads all of them to the longest.
     own, every = least(case, case.rank, case.m), sum(least(case, rank, case.m) for rank in range(case.world))
     return Cost(
         flops=0,

@@ -158,7 +158,8 @@ def cost(case):
     batch, tokens, _, _ = shape(case)
     elements = batch * tokens * HEADS * WIDTH
     block, lse = elements * case.itemsize, 4 * batch * HEADS * tokens
-    # Half of the pairs of blocks drop out under the causal mask; the others can be shared out evenly.
+    # Half of the pairs of tokens drop out under the causal mask; the others can be shared out evenly. The
+    # reference computes the masked halves of the blocks on the diagonal too.
     pairs = cp / 2 if is_causal(case) else cp
     # It is cheapest to send q, dout and two floats per query to the keys, and to sum dq. The reference sends
     # the keys and values, and returns both of their gradients.

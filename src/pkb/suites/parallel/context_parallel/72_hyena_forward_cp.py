@@ -107,7 +107,8 @@ def cost(case):
     length, s = case.world * local, case.itemsize
     elements = batch * case.m * local
     by_fft = channels * (2 * batch + 1 / group_dim) * 2.5 * 2 * length * math.log2(2 * length)
-    directly = channels * batch * length * 2 * taps
+    # A tap at distance t joins |length - t| pairs of places. The reference transforms even for a few taps.
+    directly = 2 * channels * batch * sum(abs(length - tap) for tap in range(min(taps, 2 * length)))
     # x2 * v can be formed before the exchange and x1 applied after it: two of the reference's four.
     return Cost(
         flops=min(by_fft, directly) + 4 * elements,

@@ -67,7 +67,7 @@ def positive(case, scale):
 def cost(case):
     scalars = 6 if case.trial == NO_SUM_TRIAL else 7
     return Cost(
-        flops=5 if case.trial == NO_SUM_TRIAL else 7,
+        flops=(4 if case.trial == NO_SUM_TRIAL else 6) + (case.world - 1) / case.world,
         hbm=scalars * case.itemsize + 16,
         link=link.all_reduce(case.itemsize, case.world),
     )

@@ -84,7 +84,12 @@ def cost(case):
     coded = elements + 4 * -(-elements // block_size)
     # Codes go to all, or to an owner of each slice who returns the average. The reference sends float32 sums.
     sent = min(others * coded, others / case.world * (coded + elements * s))
-    return Cost(flops=(8 + case.world) * elements, hbm=2 * elements * s, link=Link(egress=sent, ingress=sent))
+    return Cost(
+        # Maximum, division, rounding and product of every value, and of the average a rank's share.
+        flops=5 * elements,
+        hbm=2 * elements * s,
+        link=Link(egress=sent, ingress=sent),
+    )
 
 
 def averaged(values, like):

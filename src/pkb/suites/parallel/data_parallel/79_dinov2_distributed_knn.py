@@ -5,6 +5,8 @@ in descending order, and the labels of those samples. Ranks may have different n
 training samples. Products that belong to a result differ by several roundings of a 16-bit dtype.
 """
 
+from dataclasses import replace
+
 import torch
 import torch.distributed as dist
 
@@ -119,14 +121,18 @@ def inputs(case):
 def cost(case):
     queries, samples, width, k = shape(case)
     world, s = case.world, case.itemsize
+    counts = [shape(replace(case, rank=rank))[0] for rank in range(world)]
     # The queries visit all samples (or the other way round, if those are fewer); a rank's share of the winners
     # comes back, with a label that fits in two bytes. The reference sends every rank's k candidates.
-    visit = (world - 1) * min(queries, samples) * width * s
-    winners = queries * k * (s + 2) * (world - 1) / world
+    visits = [min(count, samples) * width * s for count in counts]
+    own, winners = visits[case.rank], k * (s + 2) / world
     return Cost(
-        flops=2 * world * queries * width * samples,
+        flops=2 * sum(counts) * width * samples,
         hbm=(queries + samples) * width * s + queries * k * (s + 8),
-        link=Link(visit + winners, visit + winners),
+        link=Link(
+            egress=(world - 1) * own + (sum(counts) - queries) * winners,
+            ingress=sum(visits) - own + (world - 1) * queries * winners,
+        ),
     )
 
 

@@ -107,7 +107,8 @@ def inputs(case):
 def cost(case):
     counts, pixels, s = object_counts(case), case.m**2, case.itemsize
     total, own = sum(counts), counts[case.rank]
-    # The reference sends float32 padded to the largest count; the masks as they came are enough.
+    # The reference sends float32 padded to the largest count; the masks as they came are enough. It also compares
+    # all pairs, both ways round, on every rank.
     return Cost(
         flops=total * (total - 1) * pixels / case.world,
         hbm=own * (pixels + 1) * s + 4 * total * (pixels + 1),

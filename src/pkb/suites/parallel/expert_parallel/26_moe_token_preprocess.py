@@ -63,7 +63,11 @@ def cost(case):
     elements = EXPERTS * CHOICES * tokens(case)
     # The reference gathers all counts, though a peer needs only those of its own experts.
     crossing = (case.world - 1) * EXPERTS / case.world * itemsize
-    return Cost(flops=elements, hbm=elements * itemsize, link=Link(crossing, crossing))
+    return Cost(
+        flops=0 if case.trial == INT_TRIAL else elements,
+        hbm=elements * itemsize,
+        link=Link(crossing, crossing),
+    )
 
 
 def repeated_choice_counted_once(expert_mask, num_experts, group=None):

@@ -117,7 +117,7 @@ def cost(case):
     received = CHOICES * (own + others) / case.world
     routed = EXPERTS * own * 4 * (CHOICES + 1) + 8 * CHOICES * own
     return Cost(
-        flops=0,
+        flops=(CHOICES - 1) * EXPERTS * own,
         hbm=(own + received) * row + routed,
         link=Link(own * (case.world - 1) * (1 - elsewhere) * row, others * (1 - elsewhere) * row),
     )

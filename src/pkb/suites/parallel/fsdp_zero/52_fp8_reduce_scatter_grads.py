@@ -96,7 +96,8 @@ def cost(case):
     # Codes of one byte and a float32 scale suffice; the reference sends the values they stand for.
     sent = others * (shard + 4)
     return Cost(
-        flops=6 * case.world * shard,
+        # Maximum, division and product of every value, then the average.
+        flops=4 * case.world * shard,
         hbm=(case.world + 1) * shard * s + 4 * HISTORY,
         link=Link(egress=sent, ingress=sent),
     )

@@ -252,11 +252,13 @@ def cost(case):
     everybody = sum(case.m + 7 * rank for rank in range(case.world))
     row = (7 + CHANNELS) * case.itemsize
     received = VISIBLE * CAMERAS * everybody
-    # A Gaussian that two cameras of a rank see may travel once, as it is, and be projected there.
+    # A Gaussian that two cameras of a rank see may travel once, as it is, and be projected there. The reference
+    # sends a row for each, with ids and radii in 24 bytes more.
     moved = min(row, (11 + CHANNELS) * case.itemsize / CAMERAS)
     egress = VISIBLE * CAMERAS * (case.world - 1) * count * moved
     return Cost(
-        # Depth and place of every Gaussian in every camera; the rest only of those that are seen.
+        # Depth and place of every Gaussian in every camera; the rest only of those that are seen. The reference
+        # computes it of all, and for every camera anew.
         flops=count * cameras * (25 + 250 * VISIBLE),
         hbm=count * (11 + CHANNELS) * case.itemsize + received * (row + 24),
         link=Link(egress, ingress=VISIBLE * CAMERAS * (everybody - count) * moved),

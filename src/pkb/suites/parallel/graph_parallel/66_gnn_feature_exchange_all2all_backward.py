@@ -91,9 +91,10 @@ def inputs(case):
 
 def cost(case):
     share, seed_size, width = shape(case)
-    total, row = share * case.world, 4 * width
-    # Average counts. Rows for the same id are not summed before they are sent: the sender does not know the ids.
-    remote = (case.world - 1) * share * row
+    # Average counts, and once more as many from the next rank. Rows for the same id are not summed before they are
+    # sent: the sender does not know the ids.
+    total, row = share * (case.world + 1), 4 * width
+    remote = case.world * share * row if case.world > 1 else 0
     return Cost(flops=total * width, hbm=total * (row + 8) + seed_size * row, link=Link(remote, remote))
 
 

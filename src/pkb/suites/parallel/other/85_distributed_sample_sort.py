@@ -108,7 +108,8 @@ def cost(case):
     sizes = shard_sizes(case)
     total, own = sum(sizes), sizes[case.rank]
     piece = total // case.world + (case.rank < total % case.world)
-    # Of numbers placed at random, a rank holds this many of its own piece from the start.
+    # Of numbers placed at random, a rank holds this many of its own piece from the start. The reference moves most
+    # of them twice, to a bucket and on to the piece.
     staying = own * piece / max(total, 1)
     moved = Link(egress=(own - staying) * case.itemsize, ingress=(piece - staying) * case.itemsize)
     # Sorting compares, but no arithmetic is needed.

@@ -57,7 +57,7 @@ def cost(case):
     rows, hidden = shape(case)
     chunk, s = rows * hidden, case.itemsize
     return Cost(
-        flops=(case.world + 5) * chunk,
+        flops=(case.world + 4) * chunk,
         hbm=((case.world + 1) * chunk + hidden) * s,
         link=link.reduce_scatter(case.world * chunk * s, case.world),
     )

@@ -69,7 +69,7 @@ def cost(case):
     elements = case.m * case.n
     quantized = elements + 4 * elements / BLOCK
     return Cost(
-        # A maximum and a division per value.
+        # A maximum and a division per value. The reference also makes magnitudes and clamps quotients.
         flops=2 * elements,
         hbm=elements * case.itemsize + case.world * quantized,
         link=link.all_gather(case.world * quantized, case.world),

@@ -133,7 +133,7 @@ def cost(case):
     # top-k at least a sum and the target's logit.
     candidates = min(top_k if top_k and top_k < case.n else 2, width)
     return Cost(
-        # One comparison for every logit.
+        # One comparison for every logit. The reference sorts and normalises whole rows.
         flops=tokens * width,
         hbm=tokens * (width * case.itemsize + 8 + 4),
         link=link.all_to_all(tokens * candidates * case.itemsize, case.world) + link.all_gather(4 * tokens, case.world),

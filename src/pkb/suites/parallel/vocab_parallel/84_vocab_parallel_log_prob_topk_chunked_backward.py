@@ -175,7 +175,7 @@ def cost(case):
     # enough (without top-k at least a sum and the target's logit), then two cuts and a normaliser for each token.
     candidates = min(top_k if top_k and top_k < case.n else 2, width)
     return Cost(
-        # A comparison and a product for every logit.
+        # A comparison and a product for every logit. The reference sorts and normalises whole rows.
         flops=2 * tokens * width,
         hbm=tokens * (width * (case.itemsize + 4) + 8 + 2),
         link=link.all_to_all(tokens * candidates * case.itemsize, case.world)

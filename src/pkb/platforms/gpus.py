@@ -1,0 +1,32 @@
+"""One rank per GPU, NCCL between them."""
+
+from pathlib import Path
+
+import torch
+
+from pkb.platforms._gpu import Gpu, gpu_count, use_device
+
+
+class Gpus(Gpu):
+    name = "gpus"
+    preference = 20
+    process_group = "nccl"
+
+    def missing(self) -> str | None:
+        found = gpu_count()
+        return None if found > 1 else f"it needs at least two GPUs, and torch finds {found}"
+
+    def most_ranks(self) -> int | None:
+        return gpu_count()
+
+    def nursery_environment(self, folder: Path) -> dict[str, str]:
+        return {}
+
+    def service(self) -> list[str]:
+        return []
+
+    def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
+        return use_device(rank)
+
+
+PLATFORM = Gpus()

@@ -1,0 +1,68 @@
+"""Several ranks on one GPU: correctness of multi-GPU kernels on the hardware they are written for.
+
+The ranks run side by side under NVIDIA MPS, which the judge starts for itself in a private folder and stops
+again. Symmetric memory is torch's own, with overlapping devices allowed; it has no multicast then. Collectives
+are those of `_device_group`.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pkb.platforms import _device_group
+from pkb.platforms._gpu import Gpu, gpu_count, use_device
+
+_CONTROL = "nvidia-cuda-mps-control"
+_SLOT_BYTES = 64 << 20
+_MOST_RANKS = 8
+
+
+class SharedGpu(Gpu):
+    name = "shared-gpu"
+    preference = 10
+    process_group = _device_group.BACKEND
+
+    def missing(self) -> str | None:
+        if not gpu_count():
+            return "torch finds no GPU; install a CUDA build of torch on a machine that has one"
+        if not shutil.which(_CONTROL):
+            return f"{_CONTROL} is not on the PATH; it comes with the NVIDIA driver (package nvidia-compute-utils)"
+        return None
+
+    def most_ranks(self) -> int | None:
+        return _MOST_RANKS
+
+    def nursery_environment(self, folder: Path) -> dict[str, str]:
+        private = {"CUDA_MPS_PIPE_DIRECTORY": "mps", "CUDA_MPS_LOG_DIRECTORY": "mps-log"}
+        for name in private.values():
+            (folder / name).mkdir(exist_ok=True)
+        environment = {variable: str(folder / name) for variable, name in private.items()}
+        return environment | {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
+
+    def service(self) -> list[str]:
+        return [_CONTROL, "-f"]
+
+    def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
+        device = use_device(0)
+        _device_group.register("cuda", _rendezvous, _SLOT_BYTES)
+        return device
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"mps": True, "multicast": False}
+
+
+def _rendezvous(count: int, name: str, rank: int, size: int, store: Any) -> tuple[Tensor, Any]:
+    import torch.distributed._symmetric_memory as symm_mem
+
+    meet: Any = symm_mem.rendezvous
+    # The group is not registered with torch yet, or is one that has no store of its own.
+    torch._C._distributed_c10d._SymmetricMemory.set_group_info(name, rank, size, dist.PrefixStore(name, store))
+    buffer = symm_mem.empty(count, dtype=torch.uint8, device=torch.device("cuda"))
+    return buffer, meet(buffer, name)
+
+
+PLATFORM = SharedGpu()
