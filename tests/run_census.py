@@ -1,6 +1,6 @@
 """One rank that counts what every reference computes and sends, beside what its problem declares.
 
-Started by test_costs.py as: run_census.py STORE_FILE WORLD RANK OUTPUT_FILE
+Started by test_costs.py as: run_census.py FOLDER IDS WORLD RANK; the problems with these ids are drawn several times.
 """
 
 import json
@@ -25,6 +25,7 @@ from pkb.problem import Problem
 from pkb.registry import problems
 
 TRIALS = range(6)
+DRAWS = 4
 aten = torch.ops.aten
 
 # Operations per element: of the result for pointwise ones, of the first argument for the others.
@@ -51,12 +52,12 @@ WEIGHTS = {
 MOVES = {aten.clone, aten.masked_fill, aten.where}
 COMPLEX_WEIGHTS = {aten.add: 2, aten.sub: 2, aten.mul: 6}
 TRILINEAR = 14
-"""Seven mixtures of two values, each a difference apart from the weight: a product and a sum."""
+"""Seven mixtures of two values, at two operations each."""
 
 
 def fourier(args: tuple, out: Tensor) -> float:
     """5 n log2 n for n complex values, half of it where one side is real."""
-    whole = out if out.numel() > args[0].numel() or out.is_floating_point() else args[0]
+    whole = out if out.is_floating_point() else args[0]
     points = math.prod(whole.shape[d] for d in args[1])
     per_value = 5 if args[0].is_complex() and out.is_complex() else 2.5
     return per_value * whole.numel() * math.log2(points)
@@ -178,8 +179,9 @@ def counted(problem: Problem, args: tuple) -> Work:
     return Work(arithmetic.flops + traffic.flops, traffic.link.egress, traffic.link.ingress)
 
 
-def entry(problem: Problem, world: int, rank: int, trial: int) -> Entry:
-    seeds = {"seed": 1 + world * trial + rank, "shared_seed": 1000 + trial}
+def entry(problem: Problem, world: int, rank: int, trial: int, draw: int) -> Entry:
+    number = DRAWS * trial + draw
+    seeds = {"seed": world * number + rank, "shared_seed": 1000 + number}
     case = problem.case("tiny", "float32", world, rank, trial=trial, **seeds)
     cost = problem.cost(case)
     declared = Work(cost.flops, cost.link.egress, cost.link.ingress)
@@ -187,13 +189,19 @@ def entry(problem: Problem, world: int, rank: int, trial: int) -> Entry:
 
 
 def main() -> None:
-    store, world, rank, output = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    folder, often = Path(sys.argv[1]), set(map(int, sys.argv[2].split(",")))
+    world, rank = int(sys.argv[3]), int(sys.argv[4])
     # The ranks share the cores.
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", world_size=world, rank=rank)
-    posable = [problem for problem in problems() if world in problem.worlds()]
-    entries = [entry(problem, world, rank, trial) for problem in posable for trial in TRIALS]
-    output.write_text(json.dumps([asdict(e) for e in entries]))
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", world_size=world, rank=rank)
+    entries = [
+        asdict(entry(problem, world, rank, trial, draw))
+        for problem in problems()
+        if world in problem.worlds()
+        for trial in TRIALS
+        for draw in range(DRAWS if problem.id in often else 1)
+    ]
+    (folder / f"{rank}.json").write_text(json.dumps(entries))
     dist.destroy_process_group()
 
 

@@ -55,7 +55,8 @@ def test_costs_are_finite_and_fit_a_gpu(problem: Problem, size: str) -> None:
     for world in problem.worlds(size):
         for rank in range(world):
             cost = problem.cost(problem.case(size, "float32", world, rank))
-            assert 0 < cost.hbm < GPU_BYTES
+            # Alone, a rank may have nothing to do but hand its arguments back.
+            assert (cost.hbm > 0 or world == 1) and cost.hbm < GPU_BYTES
             assert cost.flops >= 0
             assert min(cost.link.egress, cost.link.ingress) >= 0
             if world == 1:
@@ -65,7 +66,7 @@ def test_costs_are_finite_and_fit_a_gpu(problem: Problem, size: str) -> None:
 @pytest.mark.parametrize("problem", ALL, ids=stem)
 def test_inputs_are_random_per_rank_and_seeded(problem: Problem) -> None:
     def flat(rank: int, seed: int) -> torch.Tensor:
-        case = problem.case("tiny", "float32", 4, rank, seed=seed, shared_seed=9)
+        case = problem.case("tiny", "float32", 4, rank, seed=seed, shared_seed=seed + 100)
         return torch.cat([t.double().reshape(-1) for t in tensors(problem.inputs(case))])
 
     assert flat(1, 5).equal(flat(1, 5))

@@ -51,22 +51,17 @@ class DeviceGroup(dist.ProcessGroup):
 
     def __init__(self, store: Any, rank: int, size: int, rendezvous: Rendezvous, slot_bytes: int):
         super().__init__(rank, size)
-        self._me, self._size, self._store = rank, size, store
+        self._me, self._size = rank, size
         self._slot = slot_bytes
         # Two halves for collectives, then the slots of point-to-point messages.
-        name = f"pkb-staging-{next(self._serial)}"
-        self._staging, self._handle = rendezvous(3 * size * slot_bytes, name, rank, size, store)
+        self.symmetric_name = f"pkb-symmetric-{next(self._serial)}"
+        """What torch's symmetric memory knows this group by here: a group in Python has no store to show it."""
+        own_store = dist.PrefixStore("symmetric", store)
+        self._staging, self._handle = rendezvous(3 * size * slot_bytes, self.symmetric_name, rank, size, own_store)
         self._half = 0
         self._unanswered: set[int] = set()
 
-    # What torch asks a process group about itself, or tells it.
-
-    def _set_group_name(self, name: Any) -> None:
-        super()._set_group_name(name)
-        if self._staging.is_cuda:
-            # Kernels rendezvous by the group's name, and torch looks for a store that a group in Python cannot show it.
-            symmetric = torch._C._distributed_c10d._SymmetricMemory
-            symmetric.set_group_info(name, self._me, self._size, dist.PrefixStore(f"symmetric-{name}", self._store))
+    # What torch asks a process group about itself.
 
     def getBackendName(self) -> str:  # noqa: N802
         return BACKEND

@@ -121,7 +121,7 @@ class SymmetricMemory:
 
     def _exchange(self, own: _Allocation, name: str, rank: int, size: int, store: Any) -> "Handle":
         meeting = next(self._meetings.setdefault(name, itertools.count()))
-        key = f"pkb-symmetric/{name}/{meeting}"
+        key = f"pkb-symmetric/{meeting}"
         store.set(f"{key}/{rank}", json.dumps([str(own.path), own.buffer_size]))
         seen = [json.loads(store.get(f"{key}/{r}")) for r in range(size)]
         if any(buffer_size != own.buffer_size for _, buffer_size in seen):

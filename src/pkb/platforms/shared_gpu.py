@@ -19,6 +19,8 @@ from pkb.platforms._gpu import Gpu, gpu_count, use_device
 _CONTROL = "nvidia-cuda-mps-control"
 _SLOT_BYTES = 64 << 20
 _MOST_RANKS = 8
+_KNOWN: dict[str, dist.ProcessGroup] = {}
+"""Torch's own registry does not keep groups alive."""
 
 
 class SharedGpu(Gpu):
@@ -49,6 +51,7 @@ class SharedGpu(Gpu):
     def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
         device = use_device(0)
         _device_group.register("cuda", _rendezvous, _SLOT_BYTES)
+        _let_device_groups_rendezvous()
         return device
 
     def describe(self) -> dict[str, Any]:
@@ -59,10 +62,26 @@ def _rendezvous(count: int, name: str, rank: int, size: int, store: Any) -> tupl
     import torch.distributed._symmetric_memory as symm_mem
 
     meet: Any = symm_mem.rendezvous
-    # The group is not registered with torch yet, or is one that has no store of its own.
-    torch._C._distributed_c10d._SymmetricMemory.set_group_info(name, rank, size, dist.PrefixStore(name, store))
+    # Torch finds the group, and its store, by name.
+    register: Any = torch._C._distributed_c10d._register_process_group
+    _KNOWN[name] = dist.ProcessGroup(store, rank, size)
+    register(name, _KNOWN[name])
     buffer = symm_mem.empty(count, dtype=torch.uint8, device=torch.device("cuda"))
     return buffer, meet(buffer, name)
+
+
+def _let_device_groups_rendezvous() -> None:
+    """Kernels name the world; torch's symmetric memory knows it by another name."""
+    import torch.distributed._symmetric_memory as symm_mem
+
+    original: Any = symm_mem.rendezvous
+    by_name: Any = dist.distributed_c10d._resolve_process_group
+
+    def rendezvous(tensor: Tensor, group: Any) -> Any:
+        found = group if not isinstance(group, str) or group.startswith("pkb-") else by_name(group)
+        return original(tensor, getattr(found, "symmetric_name", found))
+
+    symm_mem.rendezvous = rendezvous
 
 
 PLATFORM = SharedGpu()
