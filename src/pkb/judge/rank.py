@@ -80,9 +80,10 @@ class Rank:
         """An empty folder of its own to work in, and a ceiling on memory."""
         self.folder.mkdir()
         os.chdir(self.folder)
-        for variable in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
+        for variable in ("HOME", "XDG_CACHE_HOME"):
             os.environ[variable] = str(self.folder)
-        # Private to the world: compiled once for all its ranks, and for no other candidate.
+        # The world's ranks share these: symmetric memory meets over sockets in TMPDIR, and kernels are compiled once.
+        os.environ["TMPDIR"] = str(self.folder.parent)
         os.environ["TRITON_CACHE_DIR"] = str(self.folder.parent / "triton")
         if order["memory"]:
             # Private memory only: shared mappings and what the fork brought along do not count.
