@@ -18,6 +18,7 @@ _HOMES = {
     "Problem": "pkb.problem",
     "Record": "pkb.record",
     "Size": "pkb.problem",
+    "Suite": "pkb.registry",
     "UsageError": "pkb.errors",
     "Verdict": "pkb.record",
     "evaluate": "pkb.judge",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pkb.problem import Size as Size
     from pkb.record import Record as Record
     from pkb.record import Verdict as Verdict
+    from pkb.registry import Suite as Suite
     from pkb.registry import load as load
     from pkb.registry import problems as problems
 

@@ -40,7 +40,7 @@ def test_list_and_show() -> None:
         (["eval", "1", "--candidate", "reference", "--size", "huge"], "no size 'huge'; choose from tiny, paper, large"),
         (
             ["eval", "1", "--candidate", "reference", "--platform", "tpu"],
-            "unknown platform 'tpu'; choose from auto, cpu",
+            "unknown platform 'tpu'; choose from auto",
         ),
         (["eval", "1", "--candidate", "reference", "--m", "4"], "give --m and --n together"),
         (["eval", "1"], "either --candidate FILE, or --solutions-dir DIR with --backend NAME"),
@@ -133,3 +133,16 @@ def test_however_the_judge_ends_no_rank_is_left(tmp_path: Path, number: signal.S
     assert not alive
     assert judge.returncode == code
     assert "Traceback" not in errors
+
+
+def test_the_page_of_problems_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "problems.md"
+    assert pkb("list", "--markdown").stdout == page.read_text(), "run: pkb list --markdown > docs/problems.md"
+
+
+def test_people_s_own_problems_are_taken_from_their_folder(tmp_path: Path) -> None:
+    shipped = Path(__file__).parents[2] / "src" / "pkb" / "suites" / "parallel" / "collective_primitive"
+    (tmp_path / "7_mine.py").write_text((shipped / "1_allreduce.py").read_text())
+    ran = pkb("eval", "mine", "--suite", str(tmp_path), "--candidate", "reference", "--nproc", "2", "--trials", "1")
+    assert "7_mine  reference  CORRECT" in ran.stdout
+    assert pkb("list", "--suite", str(tmp_path / "empty")).returncode == 2

@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
 def dryrun(
     problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
     candidate: Annotated[str, typer.Option(help="The candidate's file, or `reference`.")],
+    suite: o.SuiteFolder = None,
     nproc: o.Nproc = 4,
     dtype: o.Dtype = "float32",
     size: o.SizeName = "tiny",
@@ -34,9 +35,8 @@ def dryrun(
     from pkb.judge import Judge, Limits
     from pkb.judge.dryrun import dry_run
     from pkb.judge.failure import Failure
-    from pkb.registry import load
 
-    found = load(problem)
+    found = o.chosen_suite(suite).load(problem)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
     traces = (out or Path("traces")) if profile else None
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:

@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     problems: o.Problems,
+    suite: o.SuiteFolder = None,
     candidate: o.CandidateFile = None,
     solutions_dir: o.SolutionsDir = None,
     backend: o.BackendName = None,
@@ -49,9 +50,8 @@ def evaluate(
     from pkb.cli.progress import watched
     from pkb.cli.tables import print_verdicts
     from pkb.judge import Judge, Limits
-    from pkb.registry import select
 
-    jobs = _jobs(select(problems), candidate, solutions_dir, backend)
+    jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     limits = Limits(load_s=timeout, trial_s=timeout)
     records: list[Record] = []
     with Judge(platform, limits) as judge:

@@ -11,6 +11,8 @@ from pkb.errors import UsageError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from pkb.problem import Problem
+
 
 def register(app: typer.Typer) -> None:
     app.command("inspect")(inspect)
@@ -19,6 +21,7 @@ def register(app: typer.Typer) -> None:
 def inspect(
     target: Annotated[str, typer.Argument(help="A problem, or a folder of rank_*.pt files (from `pkb eval --out`).")],
     other: Annotated[Path | None, typer.Argument(help="A second such folder, to compare with the first.")] = None,
+    suite: o.SuiteFolder = None,
     nproc: o.Nproc = 4,
     dtype: o.Dtype = "float32",
     size: o.SizeName = "tiny",
@@ -34,7 +37,7 @@ def inspect(
     elif Path(target).is_dir():
         lines = _printed(_saved(Path(target)))
     else:
-        lines = _inputs(target, nproc, dtype, o.chosen_size(size, m, n))
+        lines = _inputs(o.chosen_suite(suite).load(target), nproc, dtype, o.chosen_size(size, m, n))
     print("\n".join(lines))
     if any("DIFFERS" in line for line in lines):
         raise typer.Exit(1)
@@ -90,13 +93,11 @@ def _difference(one: "Tensor | None", two: "Tensor | None") -> str:
     return f"DIFFERS in {differing} of {gap.numel()} elements; worst at flat index {worst}: {values}"
 
 
-def _inputs(key: str, nproc: int, dtype: str, size: Any) -> list[str]:
+def _inputs(problem: "Problem", nproc: int, dtype: str, size: Any) -> list[str]:
     from torch import Tensor
 
-    from pkb.registry import load
     from pkb.samples import sample_line
 
-    problem = load(key)
     lines = []
     for rank in range(nproc):
         case = problem.case(size, dtype, nproc, rank, seed=rank + 1)

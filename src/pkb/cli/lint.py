@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def lint(
     problems: o.Problems,
+    suite: o.SuiteFolder = None,
     nproc: o.Nproc = 4,
     dtype: Annotated[str, typer.Option(help="One or more, with commas.")] = "float32,bfloat16",
     trials: o.Trials = 5,
@@ -35,11 +36,10 @@ def lint(
     from pkb.judge import Judge, Limits
     from pkb.judge.failure import Failure
     from pkb.judge.lint import lint as findings_of
-    from pkb.registry import select
 
     bad = 0
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
-        for problem in select(problems):
+        for problem in o.chosen_suite(suite).select(problems):
             for name in dtype.split(","):
                 try:
                     setup = judge.pose(problem, nproc=nproc, dtype=name.strip(), trials=trials)

@@ -1,11 +1,25 @@
 """`pkb list`: the problems."""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pkb.cli import options as o
+from pkb.errors import UsageError
+
+if TYPE_CHECKING:
+    from pkb.problem import Problem
+
+_WORLD, _DTYPE, _HARDWARE = 8, "bfloat16", "h100_8"
+_PAGE = f"""# The problems
+
+Printed by `pkb list --markdown`. Work is the most that any rank must do at the paper size, {_WORLD} ranks, {_DTYPE}:
+lower bounds, by the files' own `cost`. The bound is the resource that needs longest on `{_HARDWARE}`.
+
+| id | name | category | what it does | from | GFLOP | HBM MB | link MB | bound |
+|---:|---|---|---|---|---:|---:|---:|---|
+"""
 
 
 def register(app: typer.Typer) -> None:
@@ -13,35 +27,49 @@ def register(app: typer.Typer) -> None:
 
 
 def list_problems(
-    category: Annotated[str | None, typer.Option(help="Only this category.")] = None, as_json: o.Json = False
+    category: Annotated[str | None, typer.Option(help="Only this category.")] = None,
+    suite: o.SuiteFolder = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The page docs/problems.md.")] = False,
+    as_json: o.Json = False,
 ) -> None:
-    """List the problems: number, name, category, world sizes, sizes.
+    """List the problems: number, name, category, world sizes, and what each does.
 
     Example: pkb list --category 'Tensor Parallel'
     """
-    from pkb.errors import UsageError
-    from pkb.registry import categories, problems
-
-    found = problems(category)
+    chosen = o.chosen_suite(suite)
+    found = chosen.problems(category)
     if not found:
-        raise UsageError(f"no category {category!r}; there are {', '.join(categories())}")
-    rows = [_facts(problem) for problem in found]
-    if as_json:
-        print(json.dumps(rows, indent=1))
+        raise UsageError(f"no category {category!r}; there are {', '.join(chosen.categories())}")
+    if markdown:
+        print(_PAGE + "\n".join(map(_line, found)))
+    elif as_json:
+        print(json.dumps([_facts(problem) for problem in found], indent=1))
     else:
-        _print_table(rows)
+        _print_table([_facts(problem) for problem in found])
 
 
-def _facts(problem: Any) -> dict[str, Any]:
-    sizes = {name: [size.m, size.n] for name, size in problem.sizes.items()}
+def _facts(problem: "Problem") -> dict[str, Any]:
     return {
         "id": problem.id,
         "name": problem.name,
         "category": problem.category,
         "title": problem.title,
         "worlds": problem.worlds(),
-        "sizes": sizes,
+        "sizes": {name: [size.m, size.n] for name, size in problem.sizes.items()},
     }
+
+
+def _line(problem: "Problem") -> str:
+    from pkb.roofline import Hardware
+
+    hardware = Hardware.named(_HARDWARE)
+    costs = [problem.cost(problem.case("paper", _DTYPE, _WORLD, rank)) for rank in range(_WORLD)]
+    most = max(costs, key=lambda cost: max(hardware.times(cost, _DTYPE).values()))
+    link = max(most.link.egress, most.link.ingress)
+    numbers = [f"{value:.3g}" for value in (most.flops / 1e9, most.hbm / 1e6, link / 1e6)]
+    text = [str(problem.id), problem.name, problem.category, problem.title, problem.source]
+    cells = [cell.replace("|", r"\|") for cell in text] + numbers + [hardware.bound(most, _DTYPE)]
+    return f"| {' | '.join(cells)} |"
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

@@ -9,6 +9,7 @@ from pkb.errors import UsageError
 
 if TYPE_CHECKING:
     from pkb.problem import Size
+    from pkb.registry import Suite
 
 Problems = Annotated[
     str,
@@ -16,6 +17,9 @@ Problems = Annotated[
 ]
 CandidateFile = Annotated[
     str | None, typer.Option("--candidate", help="The candidate's file, or `reference` for the problem's own source.")
+]
+SuiteFolder = Annotated[
+    Path | None, typer.Option("--suite", help="A folder of your own problems, in place of the shipped ones.")
 ]
 SolutionsDir = Annotated[
     Path | None, typer.Option(help="A folder of candidates named <number>_<name>_<backend>.py; needs --backend.")
@@ -31,6 +35,12 @@ PlatformName = Annotated[str, typer.Option("--platform", help="Where ranks live:
 Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds for each phase: loading, one trial.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for records, logs per rank and both sides' outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def chosen_suite(folder: Path | None) -> "Suite":
+    from pkb.registry import PARALLEL, Suite
+
+    return Suite(folder) if folder else PARALLEL
 
 
 def chosen_size(name: str, m: int | None, n: int | None) -> "str | Size":

@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
 
 def show(
     problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
+    suite: o.SuiteFolder = None,
     nproc: o.Nproc = 4,
     dtype: o.Dtype = "bfloat16",
     as_json: o.Json = False,
@@ -23,9 +24,7 @@ def show(
 
     Example: pkb show 13 --nproc 8 --dtype bfloat16
     """
-    from pkb.registry import load
-
-    found = load(problem)
+    found = o.chosen_suite(suite).load(problem)
     costs = {name: _cost(found, name, dtype, nproc) for name in found.sizes}
     if as_json:
         facts = {"problem": found.stem, "category": found.category, "source": found.source, "costs": costs}

@@ -131,7 +131,7 @@ class Judge:
             world.start()
             file = world.folder / "candidate.py"
             file.write_bytes(candidate.source)
-            order = {"do": "load", "problem": setup.problem.stem, "candidate": str(file)}
+            order = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
             world.ask(order, "load", setup.limits.load_s)
             yield world
 

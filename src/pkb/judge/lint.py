@@ -89,7 +89,7 @@ class _Bench:
         return "no effect" if same else None
 
     def _load(self, variant: str, integers: bool) -> None:
-        order = {"do": "load_mutant", "problem": self.setup.problem.stem, "name": variant, "integers": integers}
+        order = {"do": "load_mutant", "problem": str(self.setup.problem.path), "name": variant, "integers": integers}
         self.world.ask(order, "load", self.setup.limits.load_s)
 
     def _same_bits(self, trial: int, outputs: Outputs) -> bool:

@@ -31,7 +31,7 @@ from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64, widened
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
-from pkb.registry import load as load_problem
+from pkb.registry import load_file
 from pkb.trees import describe, tensors
 
 _COLLECTIVE_TIMEOUT = timedelta(hours=1)
@@ -119,7 +119,7 @@ class Rank:
 
     def load(self, problem: str, candidate: str = "") -> tuple[Message, list[Tensor]]:
         """Take `solution` from a candidate's file, or from the problem itself."""
-        self.problem: Problem = load_problem(problem)
+        self.problem: Problem = load_file(Path(problem))
         self.solution = _import(Path(candidate)).solution if candidate else self.problem.solution
         if not callable(self.solution):
             raise TypeError("`solution` is not a function")
@@ -127,7 +127,7 @@ class Rank:
 
     def load_mutant(self, problem: str, name: str, integers: bool = False) -> tuple[Message, list[Tensor]]:
         """Take one of the problem's own wrong variants, or its solution with a fault planted in it."""
-        self.problem = load_problem(problem)
+        self.problem = load_file(Path(problem))
         own = self.problem.mutants.get(name)
         self.solution = own or faulty(self.problem.solution, name, integers)
         return {}, []

@@ -89,7 +89,7 @@ def reference_world(setup: Setup, nursery: Nursery) -> World:
     world = World(nursery, setup.world, setup.limits, blame=Verdict.ENVIRONMENT)
     try:
         world.start()
-        world.ask({"do": "load", "problem": setup.problem.stem}, "load", setup.limits.load_s)
+        world.ask({"do": "load", "problem": str(setup.problem.path)}, "load", setup.limits.load_s)
     except BaseException:
         world.end(kill=True)
         raise
