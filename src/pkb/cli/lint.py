@@ -2,7 +2,9 @@
 
 import json
 import sys
+from collections import Counter
 from dataclasses import asdict
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +13,20 @@ from pkb.cli import options as o
 from pkb.errors import UsageError
 
 if TYPE_CHECKING:
+    from pkb.judge import Judge
     from pkb.judge.lint import Finding
+    from pkb.judge.trials import Setup
+
+_PAGE = """# How strong the problems are
+
+Printed by `{command}` on the `{platform}` platform, {today}. Each cell counts the wrong variants of a problem
+that the judge's comparison rejected; *no effect* are faults that change nothing there (sums know no order of ranks,
+integers no float8), *equivalent* are those that compute the same function, with the reason in the file. *Right* is the
+variant with another order of sums in float32, which must pass.
+
+| problem | ranks | dtype | rejected | no effect | equivalent | survived | right |
+|---|---:|---|---:|---:|---:|---:|---|
+"""
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +42,7 @@ def lint(
     timeout: o.Timeout = 10.0,
     platform: o.PlatformName = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="How each wrong variant was rejected.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The page docs/strength.md.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Plant faults in a problem's reference: every wrong variant must be rejected, the right one must pass.
@@ -34,11 +50,12 @@ def lint(
     Example: pkb lint 13 --nproc 4 --verbose
     """
     from pkb.judge import Judge, Limits
-    from pkb.judge.failure import Failure
-    from pkb.judge.lint import lint as findings_of
 
     bad = 0
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
+        if markdown:
+            command = f"pkb lint {problems} --nproc {nproc} --markdown"
+            print(_PAGE.format(command=command, platform=judge.platform.name, today=date.today()), end="", flush=True)
         for problem in o.chosen_suite(suite).select(problems):
             for name in dtype.split(","):
                 try:
@@ -46,26 +63,37 @@ def lint(
                 except UsageError as error:
                     print(f"pkb: {error}", file=sys.stderr)
                     continue
-                try:
-                    findings = list(findings_of(judge, setup))
-                except Failure as failure:
-                    print(f"{problem.stem}  {name}: {failure.verdict}: {failure.reason}", flush=True)
-                    bad += 1
-                    continue
+                findings = _findings(judge, setup)
                 bad += sum(finding.bad for finding in findings)
-                _print(findings, verbose, as_json)
+                _print(findings, verbose, markdown, as_json)
     raise typer.Exit(1 if bad else 0)
 
 
-def _print(findings: "list[Finding]", verbose: bool, as_json: bool) -> None:
+def _findings(judge: "Judge", setup: "Setup") -> "list[Finding]":
+    from pkb.judge.failure import Failure
+    from pkb.judge.lint import SURVIVED, Finding
+    from pkb.judge.lint import lint as findings_of
+
+    try:
+        return list(findings_of(judge, setup))
+    except Failure as failure:
+        # A reference that does not run cannot reject anything.
+        detail = f"{failure.verdict}: {failure.reason}"
+        return [Finding(setup.problem.stem, setup.dtype, setup.world, "reference", SURVIVED, detail)]
+
+
+def _print(findings: "list[Finding]", verbose: bool, markdown: bool, as_json: bool) -> None:
+    counts = Counter(finding.outcome for finding in findings)
+    first = findings[0]
     if as_json:
         for finding in findings:
             print(json.dumps(asdict(finding)), flush=True)
         return
-    counts: dict[str, int] = {}
-    for finding in findings:
-        counts[finding.outcome] = counts.get(finding.outcome, 0) + 1
-    first = findings[0]
+    if markdown:
+        cells = [counts[key] for key in ("rejected", "no effect", "equivalent", "SURVIVED")]
+        right = "passed" if counts["passed"] else "FALSE ALARM"
+        print("|", " | ".join(map(str, (first.problem, first.world, first.dtype, *cells, right))), "|", flush=True)
+        return
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     print(f"{first.problem}  {first.dtype}  {first.world} ranks: {summary}", flush=True)
     for finding in findings:
