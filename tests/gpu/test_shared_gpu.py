@@ -1,0 +1,73 @@
+"""Several ranks on one GPU: real kernels, and candidates that leave the GPU in a bad state."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge, Limits
+from pkb.platforms import platforms
+from pkb.record import Verdict
+from pkb.registry import load
+
+lacking = platforms()["shared-gpu"].missing()
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
+
+KERNELS = sorted((Path(__file__).parents[2] / "solutions" / "triton").glob("*.py"))
+DEADLINE_S = 15.0
+HEAD = """
+import os, torch, triton
+import torch.distributed as dist
+import triton.language as tl
+
+@triton.jit
+def kernel(pointer, STRAY: tl.constexpr):
+    if STRAY:
+        tl.store(pointer + (1 << 40), 1)
+    else:
+        while tl.atomic_add(pointer, 0) == 0:
+            pass
+
+def solution(tensor):
+    out = tensor.clone()
+    flag = torch.zeros(1, dtype=torch.int32, device=tensor.device)
+"""
+FAULTS = {
+    "never_ends": (Verdict.HANG, "did not finish", "kernel[(1,)](flag, False)"),
+    "illegal_access": (Verdict.CRASH, "illegal memory access", "kernel[(1,)](flag, True); torch.cuda.synchronize()"),
+    "out_of_memory": (Verdict.CRASH, "OutOfMemoryError", "torch.empty(1 << 42, device=tensor.device)"),
+    "killed_in_a_collective": (Verdict.CRASH, "SIGKILL", "if dist.get_rank() == 1: os.kill(os.getpid(), 9)"),
+}
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[Judge]:
+    with Judge("shared-gpu", Limits(load_s=60, trial_s=DEADLINE_S)) as judge:
+        yield judge
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.stem)
+def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
+    record = gpu.judge(gpu.pose(kernel.stem.removesuffix("_triton"), nproc=4, trials=2), Candidate.read(kernel))
+    assert record.verdict is Verdict.CORRECT, record.reason
+    assert record.environment["multicast"] is False
+
+
+def test_a_missing_barrier_is_wrong(gpu: Judge) -> None:
+    source = KERNELS[0].read_text().replace("    rank_barrier(signals, RANK, WORLD)\n", "")
+    record = gpu.judge(gpu.pose("allreduce", nproc=4), Candidate.of(source.encode()))
+    assert record.verdict is Verdict.WRONG, record.reason
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_gpu_is_usable_after(gpu: Judge, name: str) -> None:
+    verdict, says, body = FAULTS[name]
+    source = f"{HEAD}    {body}\n    dist.all_reduce(out)\n    return out\n"
+    setup = gpu.pose("allreduce", nproc=2, trials=1)
+    start = time.monotonic()
+    record = gpu.judge(setup, Candidate.of(source.encode(), name))
+    assert (record.verdict, says in record.reason) == (verdict, True), (record.reason, record.evidence)
+    assert time.monotonic() - start < DEADLINE_S + 15
+    assert gpu.judge(setup, Candidate.reference(load("allreduce"))).correct
