@@ -99,3 +99,14 @@ def test_seeds_differ_by_rank_call_and_judge() -> None:
     drawn = {seeds.of("1_allreduce", trial, call, rank) for trial in range(5) for call in range(3) for rank in range(4)}
     assert len(drawn) == 60
     assert seeds.of("x") == seeds.of("x") != Seeds().of("x")
+
+
+def test_a_lost_nursery_is_our_fault_and_replaced() -> None:
+    problem = load("allreduce")
+    with Judge("cpu") as fragile:
+        setup = fragile.pose(problem, nproc=2, trials=1)
+        assert fragile.judge(setup, Candidate.reference(problem)).correct
+        fragile.nursery.process.kill()
+        record = fragile.judge(setup, Candidate.reference(problem))
+        assert (record.verdict, record.evidence["check"]) == (Verdict.ENVIRONMENT, "nursery")
+        assert fragile.judge(setup, Candidate.reference(problem)).correct

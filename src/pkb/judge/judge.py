@@ -94,6 +94,9 @@ class Judge:
                 self._try(setup, candidate, tolerance, measure_perf, progress, seen)
         except Failure as failure:
             seen.fail(failure)
+            if failure.evidence.get("check") == "nursery":
+                # The next judgement starts a new one.
+                self.close()
         record = self._record(setup, candidate, tolerance, seen)
         if out:
             artifacts.save(out, record, candidate, seen)

@@ -138,7 +138,7 @@ class World:
         log = self.logs.tail(rank, 2000)
         return Failure(
             self.blame,
-            f"rank {rank} {_in_words(code)} in {phase} before it had answered; its log ends the evidence",
+            f"rank {rank} {_in_words(code)} in {phase} before it had answered; the end of its log is in the evidence",
             rank=rank,
             phase=phase,
             exit_code=code,
