@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from pkb.cli.tables import speed_up
+
 if TYPE_CHECKING:
     from pkb.record import Record
 
@@ -49,8 +51,9 @@ class _Silent:
 class _Lines(_Silent):
     def done(self, record: "Record") -> None:
         seconds = sum(record.seconds.values())
+        speed = f"  {speed_up(record)}" if record.timing else ""
         name = record.candidate["name"]
-        print(f"{record.problem}  {name}  {record.verdict}  {seconds:.1f} s  {record.reason}", flush=True)
+        print(f"{record.problem}  {name}  {record.verdict}{speed}  {seconds:.1f} s  {record.reason}", flush=True)
 
 
 class _Bar(_Silent):

@@ -35,7 +35,7 @@ def _print_table(records: "list[Record]") -> None:
     table.add_column("why", overflow="fold")
     for record in records:
         colour = _COLOURS.get(record.verdict, "red")
-        speed = [_speed(record)] if timed else []
+        speed = [speed_up(record)] if timed else []
         seconds = f"{sum(record.seconds.values()):.1f}"
         verdict = f"[{colour}]{record.verdict}[/]"
         why = record.reason.replace("[", r"\[")
@@ -43,7 +43,8 @@ def _print_table(records: "list[Record]") -> None:
     Console().print(table)
 
 
-def _speed(record: "Record") -> str:
+def speed_up(record: "Record") -> str:
+    """How it compares with the reference, with its interval."""
     if not record.timing:
         return "-"
     low, high = record.timing["interval"]
