@@ -140,4 +140,5 @@ def test_a_lucky_reference_does_not_reject_honest_kernels() -> None:
     typical = OwnError.pooled([lucky.own, OwnError(0.02, 0.02), OwnError(0.03, 0.03)])
     honest = torch.tensor(1.03).bfloat16()
     assert compare(honest, lucky) is not None
-    assert compare(honest, replace(lucky, own=typical)) is None
+    assert compare(honest, replace(lucky, own=lucky.own.at_least(typical))) is None
+    assert OwnError(1.0, 0.1).at_least(OwnError(0.5, 0.2)) == OwnError(1.0, 0.2)

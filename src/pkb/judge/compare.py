@@ -41,6 +41,9 @@ class OwnError:
         rms, worst = (math.sqrt(sum(e**2 for e in es) / len(es)) for es in zip(*map(astuple, errors), strict=True))
         return cls(rms, worst)
 
+    def at_least(self, other: "OwnError") -> "OwnError":
+        return OwnError(max(self.rms, other.rms), max(self.worst, other.worst))
+
 
 @dataclass(frozen=True)
 class Expected:
