@@ -23,11 +23,23 @@ def main() -> None:
     for verb in (evaluate, listing, show, dryrun, inspect, lint, doctor):
         verb.register(app)
     try:
-        app(auto_envvar_prefix="PKB")
+        sys.exit(app(auto_envvar_prefix="PKB", standalone_mode=False) or 0)
     except UsageError as error:
-        print(f"pkb: {error}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
     except BrokenPipeError:
         # The reader of our output has gone (`pkb list | head`): nothing is wrong.
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        # The parser's own: its class has moved between typer's releases, its method has not.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        _refuse(message().replace("\n", " "))
+
+
+def _refuse(message: str) -> None:
+    # Without a command the parser has printed the help and has nothing more to say.
+    if message:
+        print(f"pkb: {message}", file=sys.stderr)
+    sys.exit(2)

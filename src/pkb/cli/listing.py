@@ -1,6 +1,7 @@
 """`pkb list`: the problems."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from pkb.errors import UsageError
 if TYPE_CHECKING:
     from pkb.problem import Problem
 
+_WIDE, _ROOMY = 240, 120
 _WORLD, _DTYPE, _HARDWARE = 8, "bfloat16", "h100_8"
 _PAGE = f"""# The problems
 
@@ -76,15 +78,20 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    # A pipe has no width: nothing is folded there. A narrow terminal has no room for sentences.
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
+    roomy = console.width >= _ROOMY
     table = Table(box=None, pad_edge=False)
-    table.add_column("id", justify="right")
+    table.add_column("id", justify="right", no_wrap=True)
     for heading in ("name", "category", "ranks"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("what it does", overflow="fold")
+    if roomy:
+        table.add_column("what it does", overflow="fold")
     for row in rows:
         worlds = " ".join(map(str, row["worlds"]))
-        table.add_row(str(row["id"]), row["name"], row["category"], worlds, row["title"])
-    Console().print(table)
+        sentence = [row["title"]] if roomy else []
+        table.add_row(str(row["id"]), row["name"], row["category"], worlds, *sentence)
+    console.print(table)
     count: dict[str, int] = {}
     for row in rows:
         count[row["category"]] = count.get(row["category"], 0) + 1
