@@ -17,7 +17,8 @@ def helper(x):
 
 @torch.no_grad()
 def solution(x):
-    return helper(x)
+    LIMIT = helper(x)
+    return [LIMIT for _ in range(1)][0]
 
 
 PROBLEM = Problem()
@@ -46,6 +47,7 @@ def helper(x):
 
 @torch.no_grad()
 def solution(x):
-    return helper(x)
+    LIMIT = helper(x)
+    return [LIMIT for _ in range(1)][0]
 '''
     )

@@ -1,13 +1,15 @@
 """The part of a problem file that a model is shown: `solution`, and whatever it uses."""
 
 import ast
+import symtable
 
 
 def shown_source(text: str) -> str:
     """The docstring, `solution`, and the imports, constants and helpers that it reaches."""
     tree = ast.parse(text)
     defined = {name: node for node in tree.body for name in _defines(node)}
-    needed = _reachable("solution", defined)
+    scopes = {table.get_name(): table for table in symtable.symtable(text, "problem", "exec").get_children()}
+    needed = _reachable("solution", defined, scopes)
     kept = [node for node in tree.body if node in needed or _is_docstring(node, tree)]
     lines = text.splitlines()
     pieces = [_with_comments(node, lines) for node in kept]
@@ -27,15 +29,34 @@ def _defines(node: ast.stmt) -> list[str]:
     return []
 
 
-def _reachable(start: str, defined: dict[str, ast.stmt]) -> set[ast.stmt]:
+def _reachable(start: str, defined: dict[str, ast.stmt], scopes: dict[str, symtable.SymbolTable]) -> set[ast.stmt]:
     reached: set[ast.stmt] = set()
     waiting = [start]
     while waiting:
         node = defined.get(waiting.pop())
         if node is not None and node not in reached:
             reached.add(node)
-            waiting += [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]
+            waiting += _uses(node, scopes)
     return reached
+
+
+def _uses(node: ast.stmt, scopes: dict[str, symtable.SymbolTable]) -> list[str]:
+    """Names of the module that a statement needs: not the local ones of a function, which may be spelt alike."""
+    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return _names(node)
+    outside: list[ast.AST] = [*node.decorator_list]
+    if isinstance(node, ast.FunctionDef):
+        outside += [node.args, *([node.returns] if node.returns else [])]
+    return [name for part in outside for name in _names(part)] + _globals(scopes[node.name])
+
+
+def _names(node: ast.AST) -> list[str]:
+    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]
+
+
+def _globals(scope: symtable.SymbolTable) -> list[str]:
+    inner = [name for child in scope.get_children() for name in _globals(child)]
+    return [symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()] + inner
 
 
 def _is_docstring(node: ast.stmt, tree: ast.Module) -> bool:
