@@ -8,8 +8,8 @@ the start of the joined sequence are kept; any multiple, 0 among them, leaves th
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb import Problem, Size
+from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, gather_sequence_cost, ordered_heads
 
 
 def all_to_all(x: torch.Tensor, scatter_dim: int, gather_dim: int, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -40,10 +40,6 @@ PROBLEM = Problem(
     requires={"the 8 heads are split over the ranks": lambda case: HEADS % case.world == 0},
 )
 
-HEADS, WIDTH = 8, 64
-# By turns: the order of batch, tokens and heads. The elements of a head come last.
-ORDERS = ("BTH", "BTH", "BHT", "THB", "HTB")
-
 
 def shape(case):
     """Batch and local sequence length."""
@@ -56,23 +52,12 @@ def unpadded(case):
 
 
 def inputs(case):
-    batch, tokens = shape(case)
-    order = ORDERS[case.trial % 5]
-    sizes = {"B": batch, "T": tokens, "H": HEADS}
-    x = case.randn(*(sizes[axis] for axis in order), WIDTH)
-    return x, order.index("T"), order.index("H"), None, unpadded(case)
+    return *ordered_heads(case, *shape(case)), None, unpadded(case)
 
 
 def cost(case):
     batch, tokens = shape(case)
-    kept = unpadded(case) if unpadded(case) % case.world else case.world * tokens
-    own_kept = min(tokens, max(0, kept - case.rank * tokens))
-    part = batch * HEADS // case.world * WIDTH * case.itemsize
-    return Cost(
-        flops=0,
-        hbm=(case.world * own_kept + kept) * part,
-        link=Link(egress=(case.world - 1) * own_kept * part, ingress=(kept - own_kept) * part),
-    )
+    return gather_sequence_cost(case, tokens, unpadded(case), features=batch * HEADS * WIDTH)
 
 
 def never_cut(x, seq_dim, head_dim, group=None, unpadded_dim_size=0):

@@ -10,6 +10,7 @@ import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.cost import Link
+from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, ordered_heads
 
 
 def all_to_all(x: torch.Tensor, scatter_dim: int, gather_dim: int, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -38,10 +39,6 @@ PROBLEM = Problem(
     exact=True,
 )
 
-HEADS, WIDTH = 8, 64
-# By turns: the order of batch, tokens and heads. The elements of a head come last.
-ORDERS = ("BTH", "BTH", "BHT", "THB", "HTB")
-
 
 def shape(case):
     """Batch and the length of the whole sequence: by turns one that most numbers of ranks divide, and one not."""
@@ -49,11 +46,7 @@ def shape(case):
 
 
 def inputs(case):
-    batch, tokens = shape(case)
-    order = ORDERS[case.trial % 5]
-    sizes = {"B": batch, "T": tokens, "H": HEADS}
-    x = case.randn(*(sizes[axis] for axis in order), WIDTH)
-    return x, order.index("T"), order.index("H"), None
+    return *ordered_heads(case, *shape(case)), None
 
 
 def cost(case):

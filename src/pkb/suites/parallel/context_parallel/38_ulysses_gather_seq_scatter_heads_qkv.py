@@ -9,8 +9,8 @@ sequence are kept; None and any multiple leave the sequence whole. `seq_dim` is 
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb import Problem, Size
+from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, gather_sequence_cost
 
 
 def all_to_all(x: torch.Tensor, scatter_dim: int, gather_dim: int, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -44,8 +44,6 @@ PROBLEM = Problem(
     requires={"the 8 heads are split over the ranks": lambda case: HEADS % case.world == 0},
 )
 
-HEADS, WIDTH = 8, 64
-
 
 def shape(case):
     """Batch and local sequence length; once the batch is part of the sequence."""
@@ -67,15 +65,7 @@ def inputs(case):
 
 def cost(case):
     batch, tokens = shape(case)
-    asked = unpadded(case) or 0
-    kept = asked if asked % case.world else case.world * tokens
-    own_kept = min(tokens, max(0, kept - case.rank * tokens))
-    part = batch * 3 * HEADS // case.world * WIDTH * case.itemsize
-    return Cost(
-        flops=0,
-        hbm=(case.world * own_kept + kept) * part,
-        link=Link(egress=(case.world - 1) * own_kept * part, ingress=(kept - own_kept) * part),
-    )
+    return gather_sequence_cost(case, tokens, unpadded(case) or 0, features=batch * 3 * HEADS * WIDTH)
 
 
 def three_not_told_apart(qkv_tensor, seq_dim, group=None, unpadded_dim_size=None, restore_shape=True):

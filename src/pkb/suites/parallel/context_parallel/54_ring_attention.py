@@ -9,8 +9,16 @@ None means D**-0.5.
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size, link
-from pkb.cost import Link
+from pkb import Cost, Problem, Size
+from pkb.suites.parallel._shared.ring_attention import (
+    HEADS,
+    WIDTH,
+    blocks_seen,
+    causal_at_first,
+    given_scale,
+    local_shape,
+    ring_link,
+)
 
 
 def start_passing_on(block: torch.Tensor, group: dist.ProcessGroup) -> tuple[torch.Tensor, list[dist.Work]]:
@@ -71,38 +79,25 @@ PROBLEM = Problem(
     sizes={"tiny": Size(128, 2048), "paper": Size(1024, 1024), "large": Size(64, 2097152)},
 )
 
-HEADS, WIDTH = 8, 64
-
-
-def shape(case):
-    """Batch and local sequence length."""
-    batch, tokens = max(1, case.m // 64), max(1, case.n // 64)
-    return batch, max(1, tokens // case.world)
-
-
-def is_causal(case):
-    return case.trial % 2 == 0
-
 
 def inputs(case):
-    batch, tokens = shape(case)
+    batch, tokens = local_shape(case, ring=case.world)
     # Large queries make the softmax uneven: which keys are seen, and with what scale, then matters.
     q = case.randn(batch, tokens, HEADS, WIDTH, scale=2.0)
     k, v = (case.randn(batch, tokens, HEADS, WIDTH) for _ in range(2))
-    scale = 0.2 if case.trial in (2, 3) else None
-    return q, k, v, scale, is_causal(case)
+    return q, k, v, given_scale(case), causal_at_first(case)
 
 
 def cost(case):
-    batch, tokens = shape(case)
+    batch, tokens = local_shape(case, ring=case.world)
+    ring = case.world, case.rank, causal_at_first(case)
     block = batch * tokens * HEADS * WIDTH * case.itemsize
-    seen = case.rank + 0.5 if is_causal(case) else case.world
-    flops = 4 * batch * HEADS * tokens**2 * WIDTH * seen
-    if not is_causal(case):
-        return Cost(flops, hbm=4 * block, link=link.all_gather(2 * case.world * block, case.world))
-    # The reference's ring carries every block past every rank, also those that see none of it.
-    later = case.rank < case.world - 1
-    return Cost(flops, hbm=4 * block, link=Link(egress=2 * block * later, ingress=2 * block * case.rank))
+    return Cost(
+        flops=4 * batch * HEADS * tokens**2 * WIDTH * blocks_seen(*ring),
+        hbm=4 * block,
+        # The reference's ring carries every block past every rank, also those that see none of it.
+        link=ring_link(block, *ring),
+    )
 
 
 def own_block_only(q, k, v, softmax_scale=None, causal=False, group=None):

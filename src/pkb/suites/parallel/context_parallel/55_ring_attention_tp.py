@@ -11,7 +11,17 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size, link
-from pkb.cost import Link
+from pkb.suites.parallel._shared.ring_attention import (
+    HEADS,
+    HIDDEN,
+    WIDTH,
+    blocks_seen,
+    causal_at_first,
+    given_scale,
+    local_shape,
+    ring_link,
+    row_and_column_groups,
+)
 
 
 def start_passing_on(block: torch.Tensor, group: dist.ProcessGroup) -> tuple[torch.Tensor, list[dist.Work]]:
@@ -100,8 +110,6 @@ PROBLEM = Problem(
     requires={"tensor parallelism takes the ranks in pairs": lambda case: case.world == 1 or case.world % 2 == 0},
 )
 
-HEADS, WIDTH, HIDDEN = 8, 64, 512
-
 
 def grid(case):
     """Tensor-parallel and context-parallel size, and this rank's place in each group."""
@@ -109,50 +117,30 @@ def grid(case):
     return tp, case.world // tp, case.rank % tp, case.rank // tp
 
 
-def shape(case):
-    """Batch and local sequence length."""
-    batch, tokens = max(1, case.m // 64), max(1, case.n // 64)
-    return batch, max(1, tokens // grid(case)[1])
-
-
-def is_causal(case):
-    return case.trial % 2 == 0
-
-
 def inputs(case):
-    batch, tokens = shape(case)
     tp, cp, tp_rank, cp_rank = grid(case)
+    batch, tokens = local_shape(case, ring=cp)
     own_width = HEADS // tp * WIDTH
     hidden = case.shared.randn(cp, batch, tokens, HIDDEN)[cp_rank]
     w_qkv = case.shared.randn(tp, 3 * own_width, HIDDEN, scale=HIDDEN**-0.5)[tp_rank]
     # Large queries make the softmax uneven: which keys are seen, and with what scale, then matters.
     w_qkv[:own_width] *= 2
     w_o = case.shared.randn(tp, HIDDEN, own_width, scale=1.5 * (HEADS * WIDTH) ** -0.5)[tp_rank]
-    scale = 0.2 if case.trial in (2, 3) else None
-    tp_group = case.subgroup([[c * tp + t for t in range(tp)] for c in range(cp)])
-    cp_group = case.subgroup([[c * tp + t for c in range(cp)] for t in range(tp)])
-    return hidden, w_qkv, w_o, HEADS, scale, is_causal(case), tp_group, cp_group
-
-
-def ring_link(block, cp, cp_rank, causal):
-    """Bytes of the keys and values: all blocks of the group, or with a causal mask only the earlier ones."""
-    if not causal:
-        return link.all_gather(2 * cp * block, cp)
-    # The reference's ring carries every block past every rank, also those that see none of it.
-    return Link(egress=2 * block * (cp_rank < cp - 1), ingress=2 * block * cp_rank)
+    groups = row_and_column_groups(case, cp, tp)
+    return hidden, w_qkv, w_o, HEADS, given_scale(case), causal_at_first(case), *groups
 
 
 def cost(case):
-    batch, tokens = shape(case)
     tp, cp, _, cp_rank = grid(case)
+    batch, tokens = local_shape(case, ring=cp)
     own_width, rows = HEADS // tp * WIDTH, batch * tokens
-    seen = cp_rank + 0.5 if is_causal(case) else cp
+    ring = cp, cp_rank, causal_at_first(case)
     states = rows * HIDDEN * case.itemsize
-    ring = ring_link(rows * own_width * case.itemsize, cp, cp_rank, is_causal(case))
     return Cost(
-        flops=8 * rows * HIDDEN * own_width + 4 * rows * tokens * own_width * seen,
+        flops=8 * rows * HIDDEN * own_width + 4 * rows * tokens * own_width * blocks_seen(*ring),
         hbm=2 * states + 4 * own_width * HIDDEN * case.itemsize,
-        link=ring + link.all_reduce(states, tp),
+        # The reference's ring carries every block past every rank, also those that see none of it.
+        link=ring_link(rows * own_width * case.itemsize, *ring) + link.all_reduce(states, tp),
     )
 
 

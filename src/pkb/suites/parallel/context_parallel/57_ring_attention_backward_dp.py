@@ -12,6 +12,14 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size, link
+from pkb.suites.parallel._shared.ring_attention import (
+    HEADS,
+    WIDTH,
+    given_scale,
+    local_shape,
+    row_and_column_groups,
+    two_rings,
+)
 
 
 def passed_on(block: torch.Tensor, group: dist.ProcessGroup) -> torch.Tensor:
@@ -105,20 +113,10 @@ PROBLEM = Problem(
     requires={"the ranks are divided over two replicas": lambda case: case.world == 1 or case.world % 2 == 0},
 )
 
-HEADS, WIDTH = 8, 64
-
-
-def grid(case):
-    """Replicas and ranks in each, and this rank's place among them."""
-    dp = min(2, case.world)
-    cp = case.world // dp
-    return dp, cp, case.rank // cp, case.rank % cp
-
 
 def shape(case):
     """Batch, local sequence length, heads and their width."""
-    batch, tokens = max(1, case.m // 64), max(1, case.n // 64)
-    return batch, max(1, tokens // grid(case)[1]), HEADS, WIDTH
+    return *local_shape(case, ring=two_rings(case)[1]), HEADS, WIDTH
 
 
 def is_causal(case):
@@ -136,7 +134,7 @@ def forward(q, keys, values, scale, visible):
 
 def inputs(case):
     batch, tokens, _, _ = shape(case)
-    dp, cp, replica, place = grid(case)
+    dp, cp, replica, place = two_rings(case)
     # Large queries make the softmax uneven, so that every probability matters.
     q, dout = case.randn(*shape(case), scale=2.0), case.randn(*shape(case))
     # The forward pass needs the keys and values of the whole replica.
@@ -145,16 +143,14 @@ def inputs(case):
     own = slice(place * tokens, (place + 1) * tokens)
     position = torch.arange(cp * tokens, device=case.device)
     visible = (position <= position[own, None]) | (not is_causal(case))
-    scale = 0.2 if case.trial in (2, 3) else None
+    scale = given_scale(case)
     out, lse = forward(q, keys, values, scale or WIDTH**-0.5, visible)
-    cp_group = case.subgroup([[d * cp + c for c in range(cp)] for d in range(dp)])
-    dp_group = case.subgroup([[d * cp + c for d in range(dp)] for c in range(cp)])
     k, v = keys[:, own].contiguous(), values[:, own].contiguous()
-    return dout, q, k, v, out, lse, scale, is_causal(case), cp_group, dp_group
+    return dout, q, k, v, out, lse, scale, is_causal(case), *row_and_column_groups(case, dp, cp)
 
 
 def cost(case):
-    dp, cp, _, _ = grid(case)
+    dp, cp, _, _ = two_rings(case)
     batch, tokens, _, _ = shape(case)
     elements = batch * tokens * HEADS * WIDTH
     block, lse = elements * case.itemsize, 4 * batch * HEADS * tokens

@@ -5,13 +5,12 @@ no argument is changed). The loss is the mean over all entries of the local outp
 parameters, first moments and second moments, each in the order W1, b1, W2, b2.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size, link
+from pkb.suites.parallel._shared.mlp_step import batch_and_parameters, local_rows, outer_widths, parameter_count
 
 
 def joined(tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -103,31 +102,8 @@ LR, BETA1, BETA2, EPS = 0.05, 0.9, 0.95, 0.01
 
 def shape(case):
     """Local rows, features in, hidden features, features out."""
-    rows = -(-max(case.m, case.world) // case.world)
-    return rows, max(16, min(case.n, 256), case.n // 4), max(32, case.n // 2), max(8, case.n // 4)
-
-
-def whole(case, limit, *shape):
-    return case.randint(-limit, limit + 1, *shape).to(case.dtype)
-
-
-def batch_and_parameters(case, rows, d_in, hidden, d_out):
-    """X, y, W1, b1, W2, b2.
-
-    X and W1 hold multiples of a power of two, b1 odd multiples of half their product: the inputs of the ReLU
-    are computed exactly in any order, and none is so near zero that rounding could change its sign. The
-    scale of the batch makes up for the mean over all entries, so that gradients are of order 0.3.
-    """
-    spread = 2.0 ** round(math.log2(math.sqrt(rows**0.5 * d_out) / 4))
-    quantum = 2.0 ** -(2 + round(math.log2(d_in) / 2))
-    return (
-        whole(case, 3, rows, d_in) * spread,
-        case.randn(rows, d_out, scale=2 * spread),
-        whole(case, 7, hidden, d_in) * quantum,
-        (whole(case, 7, hidden) + 0.5) * (quantum * spread),
-        case.randn(d_out, hidden, scale=(hidden / 2) ** -0.5),
-        case.randn(d_out),
-    )
+    d_in, d_out = outer_widths(case)
+    return local_rows(case), d_in, max(32, case.n // 2), d_out
 
 
 def inputs(case):
@@ -139,7 +115,7 @@ def inputs(case):
 
 def cost(case):
     rows, d_in, hidden, d_out = shape(case)
-    count = hidden * d_in + hidden + d_out * hidden + d_out
+    count = parameter_count(d_in, hidden, d_out)
     states = 3 * count * case.itemsize
     is_root = case.rank == 0
     return Cost(

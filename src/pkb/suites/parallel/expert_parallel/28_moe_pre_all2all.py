@@ -9,13 +9,12 @@ each token [experts, tokens] in the dtype of a sum over the mask, the tokens in 
 the shape of the flattened hidden states.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.cost import Link
+from pkb.suites.parallel._shared.moe_dispatch import CHOICES, EXPERTS, dispatch_sizes, even_flow, routing, tokens
 
 
 def exchange(rows: torch.Tensor, sent: list[int], received: list[int], group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -60,66 +59,21 @@ PROBLEM = Problem(
     requires={"the 8 experts are split evenly over the ranks": lambda case: EXPERTS % case.world == 0},
 )
 
-EXPERTS, CHOICES = 8, 2
-SPARED_TRIAL, HOT_TRIAL, SKEWED_TRIAL, UNRELATED_TRIAL = 1, 2, 3, 4
-
-
-def tokens(case, rank):
-    """Every rank holds another number of them."""
-    return max(1, case.m - rank)
-
 
 def inputs(case):
     chosen = routing(case)
     hidden = case.randn(tokens(case, case.rank), case.n)
     one_hot = torch.nn.functional.one_hot(chosen[case.rank], EXPERTS).to(torch.float32)
-    sizes = unrelated_sizes(case) if case.trial == UNRELATED_TRIAL else sizes_of(case, chosen)
-    return hidden, one_hot.permute(2, 1, 0), EXPERTS, *sizes
-
-
-def routing(case):
-    """Two experts for each token of each rank, [tokens, 2] by rank: known to all, as sizes depend on all of it."""
-    preference = torch.zeros(case.world, 1, EXPERTS, device=case.device)
-    special = case.shared.integer(0, EXPERTS)
-    preference[..., special] += {SPARED_TRIAL: -torch.inf, HOT_TRIAL: 4.0}.get(case.trial, 0.0)
-    if case.trial == SKEWED_TRIAL:
-        preference += case.shared.randn(case.world, 1, EXPERTS, scale=2.0, dtype=torch.float32)
-    # The largest of preferences with Gumbel noise are a sample without repetition.
-    noise = -(-case.shared.rand(case.world, case.m, EXPERTS, low=1e-6, dtype=torch.float32).log()).log()
-    chosen = (preference + noise).topk(CHOICES, dim=-1).indices
-    return [chosen[rank, : tokens(case, rank)] for rank in range(case.world)]
-
-
-def sizes_of(case, chosen):
-    """Rows to send and to receive by rank, and to receive by source and own expert."""
-    counts = torch.stack([torch.bincount(experts.flatten(), minlength=EXPERTS) for experts in chosen])
-    counts = counts.view(case.world, case.world, -1)
-    sent, received = counts[case.rank].sum(dim=1), counts[:, case.rank].sum(dim=1)
-    return sent.tolist(), received.tolist(), counts[:, case.rank].contiguous()
-
-
-def unrelated_sizes(case):
-    """Sizes that fit each other, but not the routing."""
-    owners = [case.shared.randint(0, case.world, CHOICES * tokens(case, rank)) for rank in range(case.world)]
-    lengths = torch.stack([torch.bincount(owner, minlength=case.world) for owner in owners])
-    received = lengths[:, case.rank]
-    slots = case.randint(0, EXPERTS, int(received.sum()))
-    counts = torch.bincount(slots, minlength=EXPERTS).view(case.world, -1)
-    return lengths[case.rank].tolist(), received.tolist(), counts
+    return hidden, one_hot.permute(2, 1, 0), EXPERTS, *dispatch_sizes(case, chosen)
 
 
 def cost(case):
-    row = case.n * case.itemsize
-    # Even routing. A token must cross once to each rank that owns one of its experts.
-    elsewhere = math.comb(EXPERTS - EXPERTS // case.world, CHOICES) / math.comb(EXPERTS, CHOICES)
-    own = tokens(case, case.rank)
-    others = sum(tokens(case, rank) for rank in range(case.world)) - own
-    received = CHOICES * (own + others) / case.world
+    own, received, leaving, entering = even_flow(case)
     routed = EXPERTS * own * 4 * (CHOICES + 1) + 8 * CHOICES * own
     return Cost(
         flops=(CHOICES - 1) * EXPERTS * own,
-        hbm=(own + received) * row + routed,
-        link=Link(own * (case.world - 1) * (1 - elsewhere) * row, others * (1 - elsewhere) * row),
+        hbm=(own + received) * case.n * case.itemsize + routed,
+        link=Link(egress=leaving, ingress=entering),
     )
 
 

@@ -8,13 +8,12 @@ local_input_permutation_mapping[q] and to the q-th non-zero entry of `routing_ma
 its weight is the sum of the token's `routing_weights` whose `selected_experts` is that expert.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.cost import Link
+from pkb.suites.parallel._shared.moe_dispatch import CHOICES, EXPERTS, dispatch_sizes, even_flow, routing
 
 
 def exchange(rows: torch.Tensor, sent: list[int], received: list[int], group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -65,14 +64,11 @@ PROBLEM = Problem(
     requires={"the 8 experts are split evenly over the ranks": lambda case: EXPERTS % case.world == 0},
 )
 
-EXPERTS, CHOICES = 8, 2
-SPARED_TRIAL, HOT_TRIAL, SKEWED_TRIAL, UNRELATED_TRIAL = 1, 2, 3, 4
-
 
 def inputs(case):
-    chosen = routing(case)
+    chosen = [experts.sort(dim=-1).values for experts in routing(case)]
     selected = chosen[case.rank]
-    sent, received, counts = unrelated_sizes(case) if case.trial == UNRELATED_TRIAL else sizes_of(case, chosen)
+    sent, received, counts = dispatch_sizes(case, chosen)
     expert_outputs = case.randn(sum(received), case.n)
     # Weights that do not add up to one: neither follows from the other.
     weights = case.rand(*selected.shape, low=0.25, high=1.25)
@@ -82,53 +78,13 @@ def inputs(case):
     return expert_outputs, weights, selected, EXPERTS, sent, received, counts, routing_map, mapping, shape
 
 
-def tokens(case, rank):
-    """Every rank holds another number of them."""
-    return max(1, case.m - rank)
-
-
-def routing(case):
-    """Two experts for each token of each rank, [tokens, 2] by rank: known to all, as sizes depend on all of it."""
-    preference = torch.zeros(case.world, 1, EXPERTS, device=case.device)
-    special = case.shared.integer(0, EXPERTS)
-    preference[..., special] += {SPARED_TRIAL: -torch.inf, HOT_TRIAL: 4.0}.get(case.trial, 0.0)
-    if case.trial == SKEWED_TRIAL:
-        preference += case.shared.randn(case.world, 1, EXPERTS, scale=2.0, dtype=torch.float32)
-    # The largest of preferences with Gumbel noise are a sample without repetition.
-    noise = -(-case.shared.rand(case.world, case.m, EXPERTS, low=1e-6, dtype=torch.float32).log()).log()
-    chosen = (preference + noise).topk(CHOICES, dim=-1).indices.sort(dim=-1).values
-    return [chosen[rank, : tokens(case, rank)].contiguous() for rank in range(case.world)]
-
-
-def sizes_of(case, chosen):
-    """Rows that the dispatch sends and receives by rank, and receives by source and own expert."""
-    counts = torch.stack([torch.bincount(experts.flatten(), minlength=EXPERTS) for experts in chosen])
-    counts = counts.view(case.world, case.world, -1)
-    sent, received = counts[case.rank].sum(dim=1), counts[:, case.rank].sum(dim=1)
-    return sent.tolist(), received.tolist(), counts[:, case.rank].contiguous()
-
-
-def unrelated_sizes(case):
-    """Sizes that fit each other, but not the routing."""
-    owners = [case.shared.randint(0, case.world, CHOICES * tokens(case, rank)) for rank in range(case.world)]
-    lengths = torch.stack([torch.bincount(owner, minlength=case.world) for owner in owners])
-    received = lengths[:, case.rank]
-    slots = case.randint(0, EXPERTS, int(received.sum()))
-    counts = torch.bincount(slots, minlength=EXPERTS).view(case.world, -1)
-    return lengths[case.rank].tolist(), received.tolist(), counts
-
-
 def cost(case):
-    row = case.n * case.itemsize
-    # Even routing. A rank may sum what a token gets from its experts before one row crosses.
-    elsewhere = math.comb(EXPERTS - EXPERTS // case.world, CHOICES) / math.comb(EXPERTS, CHOICES)
-    own = tokens(case, case.rank)
-    others = sum(tokens(case, rank) for rank in range(case.world)) - own
-    received = CHOICES * (own + others) / case.world
+    # A rank may sum what a token gets from its experts: the rows of the dispatch, the other way.
+    own, received, leaving, entering = even_flow(case)
     return Cost(
         flops=(2 * CHOICES - 1) * own * case.n,
-        hbm=(received + own) * row + CHOICES * own * (case.itemsize + 8),
-        link=Link(others * (1 - elsewhere) * row, own * (case.world - 1) * (1 - elsewhere) * row),
+        hbm=(received + own) * case.n * case.itemsize + CHOICES * own * (case.itemsize + 8),
+        link=Link(egress=entering, ingress=leaving),
     )
 
 

@@ -5,14 +5,12 @@ ranks have different weights. The top-k softmax weights are not renormalised. Th
 whatever leading dims the input has. A rank may receive no row at all.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.suites.parallel._shared.fused_moe import EXPERTS, TOP_K, WIDTH, linear, routed_tokens, rows_and_traffic
 
 
 def mlp(
@@ -73,48 +71,10 @@ PROBLEM = Problem(
     requires={"the 8 experts are spread evenly over the ranks": lambda case: EXPERTS % case.world == 0},
 )
 
-EXPERTS, TOP_K, WIDTH = 8, 2, 128
-
-
-def router_bias(case):
-    """None by turns, or uneven; and once so low for one rank's experts that no token goes there."""
-    if case.trial % 5 == 1:
-        return None
-    bias = case.shared.randn(EXPERTS, scale=0.25)
-    if case.trial % 5 == 3 and case.world > 1:
-        bias.view(case.world, -1)[case.shared.integer(0, case.world)] -= 6
-    return bias
-
-
-def decided_tokens(case, gate_weight, gate_bias):
-    """Of twice as many tokens those whose last chosen expert is furthest ahead: no rounding swaps experts.
-
-    Tokens are normed as before any MoE layer, so that no row is so large that its rounding hides errors elsewhere.
-    """
-    drawn = F.rms_norm(case.randn(2 * case.m, case.n, dtype=torch.float32), (case.n,)).to(case.dtype)
-    logits = drawn.float() @ gate_weight.float().T
-    if gate_bias is not None:
-        logits += gate_bias
-    best = logits.topk(TOP_K + 1).values
-    margin = best[:, TOP_K - 1] - best[:, TOP_K]
-    return drawn[margin.argsort(descending=True, stable=True)[: case.m]]
-
-
-def linear(case, fan_in, fan_out, scale):
-    layer = torch.nn.utils.skip_init(torch.nn.Linear, fan_in, fan_out, device=case.device, dtype=case.dtype)
-    layer.weight.data.copy_(case.randn(fan_out, fan_in, scale=scale))
-    layer.bias.data.copy_(case.randn(fan_out, scale=0.3))
-    return layer
-
 
 def inputs(case):
-    gate_weight = case.shared.randn(EXPERTS, case.n, scale=0.5 * case.n**-0.5)
-    gate_bias = router_bias(case)
-    hidden = decided_tokens(case, gate_weight, gate_bias)
     return (
-        hidden.unsqueeze(0) if case.trial % 5 == 2 else hidden,
-        gate_weight,
-        gate_bias,
+        *routed_tokens(case),
         linear(case, case.n, WIDTH, case.n**-0.5),
         linear(case, case.n, WIDTH, case.n**-0.5),
         # The SwiGLU has a second moment near 0.5, and a token's two weights are near 0.2: outputs of order 1.
@@ -127,15 +87,11 @@ def inputs(case):
 
 def cost(case):
     m, n, s = case.m, case.n, case.itemsize
-    # A token needs one row on each rank that has any of its experts, and gets one partial sum back from it.
-    # The share of tokens that need a certain rank is that of uniform routing.
-    share = 1 - math.comb(EXPERTS - EXPERTS // case.world, TOP_K) / math.comb(EXPERTS, TOP_K)
-    rows = case.world * share * m
-    crossing = 2 * (case.world - 1) * share * m * n * s
+    rows, traffic = rows_and_traffic(case)
     return Cost(
         flops=2 * m * n * EXPERTS + 6 * rows * n * WIDTH,
         hbm=(2 * m * n + EXPERTS * n + 3 * n * WIDTH) * s,
-        link=Link(egress=crossing, ingress=crossing),
+        link=traffic,
     )
 
 

@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb import Problem, Size
+from pkb.suites.parallel._shared.moe_layer import layer_cost, layer_inputs
 
 
 def route(
@@ -64,80 +64,16 @@ PROBLEM = Problem(
     sizes={"tiny": Size(32, 40), "paper": Size(1024, 1024), "large": Size(16384, 7168)},
 )
 
-INNER = 128
 TOP_K = 2
-ROUTER_SCALE = 0.6
-LOGIT_MARGIN = 0.06
-
-
-def linear(case, width_in, width_out, scale):
-    layer = torch.nn.Linear(width_in, width_out, device="meta")
-    layer.weight = torch.nn.Parameter(case.randn(width_out, width_in, scale=scale), requires_grad=False)
-    layer.bias = torch.nn.Parameter(case.randn(width_out, scale=0.3), requires_grad=False)
-    return layer
-
-
-def expert(case):
-    # SiLU of a unit normal has a second moment of 0.36: this gives the expert's output a unit scale.
-    return (
-        linear(case, case.n, INNER, case.n**-0.5),
-        linear(case, case.n, INNER, case.n**-0.5),
-        linear(case, INNER, case.n, (0.36 * INNER) ** -0.5),
-    )
-
-
-def router_bias(case, experts):
-    """By turns: even routing, an expert that nobody wants, one that everybody wants, no bias at all."""
-    bias = case.randn(experts, scale=0.2)
-    chosen = case.shared.integer(0, experts)
-    match case.trial:
-        case 1:
-            bias[chosen] = -20.0
-        case 2:
-            bias[chosen] = 2.0
-        case 3:
-            return None
-    return bias
-
-
-def decided_tokens(case, gate_weight, gate_bias, top_k):
-    """Tokens whose last chosen expert is clearly ahead of the first rejected one, whatever the rounding."""
-    tokens = case.randn(case.m, case.n)
-    if top_k == gate_weight.shape[0]:
-        return tokens
-    wide_bias = None if gate_bias is None else gate_bias.to(torch.float32)
-    while True:
-        logits = F.linear(tokens.to(torch.float32), gate_weight.to(torch.float32), wide_bias)
-        ranked = logits.topk(top_k + 1, dim=-1).values
-        undecided = ranked[:, -2] - ranked[:, -1] < LOGIT_MARGIN
-        if not undecided.any():
-            return tokens
-        tokens[undecided] = case.randn(int(undecided.sum()), case.n)
 
 
 def inputs(case):
-    experts = case.world
-    top_k = min(TOP_K, experts)
-    gate_weight = case.randn(experts, case.n, scale=ROUTER_SCALE * case.n**-0.5)
-    gate_bias = router_bias(case, experts)
-    tokens = decided_tokens(case, gate_weight, gate_bias, top_k)
-    if case.trial == 4:
-        tokens = tokens.unsqueeze(0)
-    return tokens, gate_weight, gate_bias, *expert(case), experts, top_k, None
+    return layer_inputs(case, experts=case.world, top_k=min(TOP_K, case.world))
 
 
 def cost(case):
-    rows, width, world, s = case.m, case.n, case.world, case.itemsize
-    chosen = min(TOP_K, world) * rows
-    expert_size = 3 * width * INNER
-    # Even routing. An expert may also travel to its tokens, which for many tokens is far less than the
-    # reference sends.
-    per_peer = min(2 * chosen / world * width, expert_size) * s
-    return Cost(
-        flops=6 * chosen * width * INNER + 2 * rows * width * world,
-        hbm=(2 * rows * width + expert_size + world * width) * s,
-        link=Link(egress=(world - 1) * per_peer, ingress=(world - 1) * per_peer),
-    )
+    # For many tokens the expert travels to them, which is far less than the reference sends.
+    return layer_cost(case, experts=case.world, ranks=case.world, visits=min(TOP_K, case.world) * case.m)
 
 
 def second_expert_ignored(*args):

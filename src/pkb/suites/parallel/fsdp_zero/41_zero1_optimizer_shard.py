@@ -6,13 +6,12 @@ tensors. The loss is the mean over all entries of the local output, gradients ar
 are the new W1, b1, W2, b2, whole, and this rank's new first and second moments.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size, link
+from pkb.suites.parallel._shared.mlp_step import batch_and_parameters, even_shape, hidden_width, parameter_count
 
 
 def joined(tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -100,8 +99,8 @@ PROBLEM = Problem(
     source="DeepSpeed ZeRO stage 1 (arXiv 1910.02054)",
     sizes={"tiny": Size(16, 64), "paper": Size(1024, 1024), "large": Size(65536, 16384)},
     requires={
-        "some hidden width from N / 2 on gives all ranks equally many parameters": lambda case: bool(
-            hidden_widths(case)
+        "some hidden width from N / 2 on gives all ranks equally many parameters": (
+            lambda case: hidden_width(case) is not None
         )
     },
 )
@@ -110,53 +109,8 @@ PROBLEM = Problem(
 LR, BETA1, BETA2, EPS = 0.05, 0.9, 0.95, 0.01
 
 
-def features(case):
-    """In and out."""
-    return max(16, min(case.n, 256), case.n // 4), max(8, case.n // 4)
-
-
-def parameter_count(d_in, hidden, d_out):
-    return hidden * d_in + hidden + d_out * hidden + d_out
-
-
-def hidden_widths(case):
-    """Those that give each rank the same number of parameters."""
-    d_in, d_out = features(case)
-    first = max(32, case.n // 2)
-    return [h for h in range(first, first + 1024) if parameter_count(d_in, h, d_out) % case.world == 0]
-
-
-def shape(case):
-    """Local rows, features in, hidden features, features out."""
-    d_in, d_out = features(case)
-    return -(-max(case.m, case.world) // case.world), d_in, hidden_widths(case)[0], d_out
-
-
-def whole(case, limit, *shape):
-    return case.randint(-limit, limit + 1, *shape).to(case.dtype)
-
-
-def batch_and_parameters(case, rows, d_in, hidden, d_out):
-    """X, y, W1, b1, W2, b2.
-
-    X and W1 hold multiples of a power of two, b1 odd multiples of half their product: the inputs of the ReLU
-    are computed exactly in any order, and none is so near zero that rounding could change its sign. The
-    scale of the batch makes up for the mean over all entries, so that gradients are of order 0.3.
-    """
-    spread = 2.0 ** round(math.log2(math.sqrt(rows**0.5 * d_out) / 4))
-    quantum = 2.0 ** -(2 + round(math.log2(d_in) / 2))
-    return (
-        whole(case, 3, rows, d_in) * spread,
-        case.randn(rows, d_out, scale=2 * spread),
-        whole(case, 7, hidden, d_in) * quantum,
-        (whole(case, 7, hidden) + 0.5) * (quantum * spread),
-        case.randn(d_out, hidden, scale=(hidden / 2) ** -0.5),
-        case.randn(d_out),
-    )
-
-
 def inputs(case):
-    sizes = shape(case)
+    sizes = even_shape(case)
     share = parameter_count(*sizes[1:]) // case.world
     return (
         *batch_and_parameters(case, *sizes),
@@ -171,7 +125,7 @@ def inputs(case):
 
 
 def cost(case):
-    rows, d_in, hidden, d_out = shape(case)
+    rows, d_in, hidden, d_out = even_shape(case)
     count = parameter_count(d_in, hidden, d_out)
     full = count * case.itemsize
     is_root = case.rank == 0

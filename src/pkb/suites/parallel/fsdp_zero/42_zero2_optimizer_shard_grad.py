@@ -6,13 +6,20 @@ end inside another. The loss is the mean squared error over the local rows, grad
 Returned are the four new parameters, whole, and the new moments of the rank's own part.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size, link
+from pkb.suites.parallel._shared.mlp_step import (
+    adam_state,
+    even_shape,
+    gradients_link,
+    half_steps,
+    hidden_width,
+    network,
+    parameter_count,
+)
 
 
 def flat_from_rank_0(parameters: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -97,74 +104,28 @@ PROBLEM = Problem(
     },
 )
 
-BETA1, BETA2 = 0.85, 0.9
-
-
-def outer_widths(case):
-    """Input and output width: the published ones up to N = 1024, growing with N beyond."""
-    return max(16, min(case.n, 256), case.n // 4), max(8, case.n // 4)
-
-
-def parameter_count(d_in, hidden, d_out):
-    return hidden * (d_in + 1) + d_out * (hidden + 1)
-
-
-def hidden_width(case):
-    """The first width from N / 2 on for which the ranks' parts are equal."""
-    d_in, d_out = outer_widths(case)
-    start = max(32, case.n // 2)
-    fitting = (h for h in range(start, start + 1025) if parameter_count(d_in, h, d_out) % case.world == 0)
-    return next(fitting, None)
-
-
-def shape(case):
-    """Local rows and the three widths."""
-    d_in, d_out = outer_widths(case)
-    return -(-case.m // case.world), d_in, hidden_width(case), d_out
-
-
-def network(case, d_in, hidden, d_out):
-    # X holds multiples of 1/2 and W1 multiples of `grain`, so that every product sum is a multiple of grain / 2
-    # in any order; b1 moves it by an odd multiple of grain / 4. No pre-activation comes near 0, where the
-    # derivative of ReLU jumps.
-    grain = 2.0 ** -round(math.log2(2.6 * d_in**0.5))
-    W1 = case.randint(-3, 4, hidden, d_in) * grain
-    b1 = (2 * case.randint(-8, 8, hidden) + 1) * (grain / 4)
-    W2 = case.randn(d_out, hidden, scale=hidden**-0.5)
-    return W1.to(case.dtype), b1.to(case.dtype), W2, case.randn(d_out, scale=0.3)
-
 
 def inputs(case):
-    rows, d_in, hidden, d_out = shape(case)
+    rows, d_in, hidden, d_out = even_shape(case)
     part = parameter_count(d_in, hidden, d_out) // case.world
-    # The size of a typical averaged gradient: moments of this size neither hide it nor vanish beside it.
-    typical = 4 / (d_out * (rows * case.world) ** 0.5)
     return (
-        (case.randint(-4, 5, rows, d_in) / 2).to(case.dtype),
-        case.randn(rows, d_out, scale=2.0),
+        *half_steps(case, rows, d_in, d_out),
         *network(case, d_in, hidden, d_out),
-        case.randn(part, scale=0.15 * typical),
-        case.rand(part, low=0.1 * typical**2, high=0.3 * typical**2),
-        0.05,
-        BETA1,
-        BETA2,
-        0.2 * typical,
+        *adam_state(case, part, rows, d_out),
         1 + case.trial % 7,
     )
 
 
 def cost(case):
-    rows, d_in, hidden, d_out = shape(case)
+    rows, d_in, hidden, d_out = even_shape(case)
     s, parameters = case.itemsize, parameter_count(d_in, hidden, d_out)
     batch = rows * (d_in + d_out)
     read = batch + (parameters if case.rank == 0 else 0) + 2 * parameters / case.world
-    # For few rows it is cheaper to hand round the rows than the gradients.
-    gradients = link.all_gather(min(parameters, case.world * batch) * s, case.world)
     return Cost(
         flops=rows * hidden * (4 * d_in + 6 * d_out),
         hbm=(read + parameters + 2 * parameters / case.world) * s,
         link=link.broadcast(parameters * s, case.world, case.rank == 0)
-        + gradients
+        + gradients_link(case, parameters, batch)
         + link.all_gather(parameters * s, case.world),
     )
 

@@ -13,6 +13,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size, link
+from pkb.suites.parallel._shared.mlp_step import adam_state, gradients_link, half_steps, network
 
 
 def gathered(shard: torch.Tensor) -> torch.Tensor:
@@ -93,8 +94,6 @@ PROBLEM = Problem(
     },
 )
 
-BETA1, BETA2 = 0.85, 0.9
-
 
 def outer_widths(case):
     """Input and output width: the published ones up to N = 1024, growing with N beyond."""
@@ -119,36 +118,15 @@ def shape(case):
     return -(-case.m // case.world), d_in, hidden_width(case), d_out
 
 
-def own_parameters(case, d_in, hidden, d_out):
-    # X holds multiples of 1/2 and W1 multiples of `grain`, so that every product sum is a multiple of grain / 2
-    # in any order; b1 moves it by an odd multiple of grain / 4. No pre-activation comes near 0, where the
-    # derivative of ReLU jumps.
-    grain = 2.0 ** -round(math.log2(2.6 * d_in**0.5))
-    W1 = case.shared.randint(-3, 4, hidden, d_in) * grain
-    b1 = (2 * case.shared.randint(-8, 8, hidden) + 1) * (grain / 4)
-    W2 = case.shared.randn(d_out, hidden, scale=hidden**-0.5)
-    b2 = case.shared.randn(d_out, scale=0.3)
-    flat = torch.cat([p.flatten().to(case.dtype) for p in (W1, b1, W2, b2)])
-    return flat.chunk(case.world)[case.rank].clone()
-
-
 def inputs(case):
     rows, d_in, hidden, d_out = shape(case)
-    flat_param_shard = own_parameters(case, d_in, hidden, d_out)
-    part = flat_param_shard.numel()
-    # The size of a typical averaged gradient: moments of this size neither hide it nor vanish beside it.
-    typical = 4 / (d_out * (rows * case.world) ** 0.5)
+    flat = torch.cat([p.flatten() for p in network(case.shared, d_in, hidden, d_out)])
+    flat_param_shard = flat.chunk(case.world)[case.rank].clone()
     return (
-        (case.randint(-4, 5, rows, d_in) / 2).to(case.dtype),
-        case.randn(rows, d_out, scale=2.0),
+        *half_steps(case, rows, d_in, d_out),
         flat_param_shard,
         ((hidden, d_in), (hidden,), (d_out, hidden), (d_out,)),
-        case.randn(part, scale=0.15 * typical),
-        case.rand(part, low=0.1 * typical**2, high=0.3 * typical**2),
-        0.05,
-        BETA1,
-        BETA2,
-        0.2 * typical,
+        *adam_state(case, flat_param_shard.numel(), rows, d_out),
         # Strong enough for the decay, and for which value decays, to show in 16 bits.
         3.0,
         1 + case.trial % 7,
@@ -159,12 +137,10 @@ def cost(case):
     rows, d_in, hidden, d_out = shape(case)
     s, parameters = case.itemsize, parameter_count(d_in, hidden, d_out)
     batch = rows * (d_in + d_out)
-    # For few rows it is cheaper to hand round the rows than the gradients.
-    gradients = link.all_gather(min(parameters, case.world * batch) * s, case.world)
     return Cost(
         flops=rows * hidden * (4 * d_in + 6 * d_out),
         hbm=(batch + 6 * parameters / case.world) * s,
-        link=link.all_gather(parameters * s, case.world) + gradients,
+        link=link.all_gather(parameters * s, case.world) + gradients_link(case, parameters, batch),
     )
 
 

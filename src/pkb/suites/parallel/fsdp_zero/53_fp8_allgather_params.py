@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.suites.parallel._shared.delayed_fp8 import HISTORY, codes_link, elements, values_and_history
 
 FP8_MAX = 448.0
 
@@ -47,59 +47,19 @@ PROBLEM = Problem(
     sizes={"tiny": Size(5, 1), "paper": Size(1024, 1024), "large": Size(16777216, 1)},
 )
 
-HISTORY = 16
-
-
-def elements(case):
-    """Shard length: the published one up to M = 1024, growing with M beyond. N is not used."""
-    return max(min(64 * case.m, 4096), 4 * case.m)
-
-
-def drawn_history(case, amax):
-    """By turns: this call's maximum is the largest, or the oldest entry, or one that stays, or there is no past."""
-    history = amax * case.rand(HISTORY, low=0.3, high=0.9, dtype=torch.float32)
-    match case.trial:
-        case 1:
-            history[0] = 2.7 * amax
-        case 2:
-            history[1 + case.rank % (HISTORY - 1)] = 1.7 * amax
-        case 3:
-            history[-1] = (0.5 + case.rank % 2) * amax
-        case 4:
-            history[:] = 1e-8
-    return history.to(torch.bfloat16)
-
-
-def away_from_ties(values, scale):
-    """Values are drawn towards their codes: midway between two codes the last bit of a division would decide."""
-    steps = values / scale
-    codes = steps.to(torch.float8_e4m3fn).to(torch.float32)
-    return (codes + 0.8 * (steps - codes)) * scale
-
 
 def inputs(case):
-    count = elements(case)
-    # Ranks differ in size by no power of two, which float8 would not notice. The largest value is one that all
-    # dtypes can hold, so that the history stores it as it is.
-    size = 0.6 + 0.37 * ((case.rank + case.trial) % 4)
-    amax = torch.tensor(4.4 * size).to(torch.bfloat16).item()
-    history = drawn_history(case, amax)
-    scale = max(history[1:].max().item(), amax) / FP8_MAX
-    params = case.randn(count, scale=size, dtype=torch.float32).clamp(-0.97 * amax, 0.97 * amax)
-    params = away_from_ties(params, scale)
-    params[case.integer(0, count)] = amax * (2 * case.integer(0, 2) - 1)
-    return params.to(case.dtype), history
+    return values_and_history(case, elements(case))
 
 
 def cost(case):
-    shard, others, s = elements(case), case.world - 1, case.itemsize
-    # Codes of one byte and a float32 scale suffice; the reference sends the values they stand for.
-    sent = others * (shard + 4)
+    shard, s = elements(case), case.itemsize
     return Cost(
         # Maximum, division and product of every value.
         flops=3 * shard,
         hbm=(1 + case.world) * shard * s + 4 * HISTORY,
-        link=Link(egress=sent, ingress=sent),
+        # The reference sends the values that the codes stand for.
+        link=codes_link(case),
     )
 
 

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.cost import Link
+from pkb.suites.parallel._shared.gnn_exchange import row_counts, sent_and_received
 
 
 def rolled(items: list, places: int) -> list:
@@ -50,28 +51,9 @@ def shape(case):
     return share, max(1, 3 * share * case.world // 4), max(2, case.n // 8)
 
 
-def row_counts(case):
-    """Rows that each rank (row) sends to each (column), known to all."""
-    share, world = shape(case)[0], case.world
-    counts = case.shared.randint(0, 2 * share + 1, world, world)
-    match case.trial:
-        case 1:
-            counts *= case.shared.randint(0, 2, world, world)
-        case 2:
-            counts[:, -1] *= 2
-        case 3:
-            counts[-1] = 0
-        case 4:
-            counts[:, 0] = 0
-    return counts.tolist()
-
-
 def inputs(case):
-    _, rows, width = shape(case)
-    counts, rank, world = row_counts(case), case.rank, case.world
-    peers = [(rank + c) % world for c in range(world)]
-    asked = [counts[peer][rank] for peer in peers]
-    served = [counts[rank][peer] for peer in peers]
+    share, rows, width = shape(case)
+    served, asked = sent_and_received(case, row_counts(case, share))
     features = case.randn(rows, width // 2, 2) if case.trial == 4 else case.randn(rows, width)
     return features, case.randint(0, rows, sum(served)), asked, served
 

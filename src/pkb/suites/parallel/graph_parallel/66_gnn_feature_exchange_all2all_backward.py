@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.cost import Link
+from pkb.suites.parallel._shared.gnn_exchange import row_counts, sent_and_received
 
 
 def rolled(items: list, places: int) -> list:
@@ -57,31 +58,18 @@ def shape(case):
     return share, max(1, share * case.world // 2), max(1, case.n // 8)
 
 
-def row_counts(case):
+def gradient_counts(case, share):
     """Rows whose gradients each rank (row) sends back to each (column), known to all."""
-    share, world = shape(case)[0], case.world
-    counts = case.shared.randint(0, 2 * share + 1, world, world)
-    match case.trial:
-        case 1:
-            counts *= case.shared.randint(0, 2, world, world)
-        case 2:
-            counts[:, -1] *= 2
-        case 3:
-            counts[-1] = 0
-        case 4:
-            counts[:, 0] = 0
+    counts, world = row_counts(case, share), case.world
     # Every rank gets something back, at least from the next one round the ring.
     ring = torch.arange(world, device=case.device)
     counts[ring, (ring - 1) % world] += share
-    return counts.tolist()
+    return counts
 
 
 def inputs(case):
-    _, seed_size, width = shape(case)
-    counts, rank, world = row_counts(case), case.rank, case.world
-    peers = [(rank + c) % world for c in range(world)]
-    sent = [counts[rank][peer] for peer in peers]
-    received = [counts[peer][rank] for peer in peers]
+    share, seed_size, width = shape(case)
+    sent, received = sent_and_received(case, gradient_counts(case, share))
     # A few ids are named again and again, a quarter of them never.
     rows = sum(received)
     often = case.rand(rows, dtype=torch.float32) < 0.4

@@ -11,8 +11,20 @@ D**-0.5. A `cp_group` of None is WORLD; a `pp_group` of None means that there is
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size, link
+from pkb import Cost, Problem, Size
 from pkb.cost import Link
+from pkb.suites.parallel._shared.ring_attention import (
+    HEADS,
+    HIDDEN,
+    WIDTH,
+    blocks_seen,
+    causal_at_first,
+    given_scale,
+    local_shape,
+    ring_link,
+    row_and_column_groups,
+    two_rings,
+)
 
 
 def start_passing_on(block: torch.Tensor, group: dist.ProcessGroup) -> tuple[torch.Tensor, list[dist.Work]]:
@@ -106,62 +118,33 @@ PROBLEM = Problem(
     requires={"the ranks are divided over two stages": lambda case: case.world == 1 or case.world % 2 == 0},
 )
 
-HEADS, WIDTH, HIDDEN = 8, 64, 512
-
-
-def grid(case):
-    """Stages and ranks in each, and this rank's place among them."""
-    stages = min(2, case.world)
-    cp = case.world // stages
-    return stages, cp, case.rank // cp, case.rank % cp
-
-
-def shape(case):
-    """Batch and local sequence length."""
-    batch, tokens = max(1, case.m // 64), max(1, case.n // 64)
-    return batch, max(1, tokens // grid(case)[1])
-
-
-def is_causal(case):
-    return case.trial % 2 == 0
-
 
 def inputs(case):
-    batch, tokens = shape(case)
-    stages, cp, place, _ = grid(case)
+    stages, cp, place, _ = two_rings(case)
+    batch, tokens = local_shape(case, ring=cp)
     # Later stages get noise of their own, so that a kernel which works on it is caught.
     hidden = case.randn(batch, tokens, HIDDEN)
     w_qkv = case.shared.randn(stages, 3 * HEADS * WIDTH, HIDDEN, scale=HIDDEN**-0.5)[place]
     # Large queries make the softmax uneven: which keys are seen, and with what scale, then matters.
     w_qkv[: HEADS * WIDTH] *= 1.25
     w_o = case.shared.randn(stages, HIDDEN, HEADS * WIDTH, scale=1.25 * (HEADS * WIDTH) ** -0.5)[place]
-    scale = 0.2 if case.trial in (2, 3) else None
-    cp_group = case.subgroup([[p * cp + c for c in range(cp)] for p in range(stages)])
-    pp_group = case.subgroup([[p * cp + c for p in range(stages)] for c in range(cp)])
-    return hidden, w_qkv, w_o, HEADS, scale, is_causal(case), cp_group, pp_group
-
-
-def ring_link(block, cp, cp_rank, causal):
-    """Bytes of the keys and values: all blocks of the group, or with a causal mask only the earlier ones."""
-    if not causal:
-        return link.all_gather(2 * cp * block, cp)
-    # The reference's ring carries every block past every rank, also those that see none of it.
-    return Link(egress=2 * block * (cp_rank < cp - 1), ingress=2 * block * cp_rank)
+    groups = row_and_column_groups(case, stages, cp)
+    return hidden, w_qkv, w_o, HEADS, given_scale(case), causal_at_first(case), *groups
 
 
 def cost(case):
-    batch, tokens = shape(case)
-    stages, cp, place, cp_rank = grid(case)
+    stages, cp, place, cp_rank = two_rings(case)
+    batch, tokens = local_shape(case, ring=cp)
     width, rows = HEADS * WIDTH, batch * tokens
-    seen = cp_rank + 0.5 if is_causal(case) else cp
+    ring = cp, cp_rank, causal_at_first(case)
     states = rows * HIDDEN * case.itemsize
-    ring = ring_link(rows * width * case.itemsize, cp, cp_rank, is_causal(case))
     handed_on = Link(egress=states * (place < stages - 1), ingress=states * (place > 0))
     read = states if place == 0 else 0
     return Cost(
-        flops=8 * rows * HIDDEN * width + 4 * rows * tokens * width * seen,
+        flops=8 * rows * HIDDEN * width + 4 * rows * tokens * width * blocks_seen(*ring),
         hbm=read + states + 4 * width * HIDDEN * case.itemsize,
-        link=ring + handed_on,
+        # The reference's ring carries every block past every rank, also those that see none of it.
+        link=ring_link(rows * width * case.itemsize, *ring) + handed_on,
     )
 
 

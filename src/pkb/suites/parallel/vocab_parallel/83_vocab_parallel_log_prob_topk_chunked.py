@@ -7,12 +7,11 @@ of what it leaves in float32. A target that is filtered away has log-probability
 largest stay. No logit ties with a cut, and no sum of probabilities comes near 1 - top_p.
 """
 
-import math
-
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size, link
+from pkb import Problem, Size
+from pkb.suites.parallel._shared.sampled_vocab import filters, log_prob_cost, logits_and_targets
 
 
 def own_rows(logits: torch.Tensor, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -81,16 +80,6 @@ PROBLEM = Problem(
     },
 )
 
-BATCH = 2
-TOP_K, TOP_P = 10, 0.9
-# The largest logits of a row, which are placed one by one.
-HEAD = 16
-
-
-def filters(case):
-    """top_k and top_p of each trial; the first are the published ones."""
-    return [(TOP_K, TOP_P), (None, 1.0), (TOP_K, 1.0), (None, TOP_P), (case.n + 3, TOP_P)][case.trial % 5]
-
 
 def sequence_length(case):
     """M, rounded up to a multiple of the world size."""
@@ -104,66 +93,13 @@ def chunk_size(case):
     return min(length, -(-max(wanted, case.world) // case.world) * case.world)
 
 
-def head(case, tokens):
-    """Of every row the largest log-probabilities and their columns, and how many of them top-p lets through.
-
-    Two to four of them lie 0.2 to 0.4 apart and share 96 % of the probability, an eighth or more each. The others
-    fall by 0.25 each and have less than 3 % together, the rest of the row less than 1 %: summed from below, the
-    probability jumps over 1 - top_p, wherever top-k cuts. The columns are spread over the vocabulary or, in half
-    of the rows, all next to each other.
-    """
-    shared, place = case.shared, torch.arange(HEAD, device=case.device)
-    survivors = shared.randint(2, 5, tokens, 1)
-    falling = -shared.rand(tokens, HEAD, low=0.2, high=0.4, dtype=torch.float32).cumsum(dim=1)
-    surviving = falling.masked_fill(place >= survivors, float("-inf")).log_softmax(dim=1)
-    values = torch.where(place < survivors, surviving, math.log(0.006) - 0.25 * (place - survivors))
-
-    order = shared.rand(tokens, HEAD, dtype=torch.float32).argsort(dim=1)
-    spread = order * (case.n // HEAD) + shared.randint(0, case.n // HEAD, tokens, HEAD)
-    crowded = (order + shared.randint(0, case.n, tokens, 1)) % case.n
-    columns = torch.where(shared.randint(0, 2, tokens, 1) == 0, spread, crowded)
-    return values, columns, survivors
-
-
-def targets(case, columns, survivors):
-    """Half are tokens that survive the filter, a quarter lie in the head, a quarter anywhere."""
-    shared, tokens = case.shared, columns.shape[0]
-    surviving = columns.gather(1, shared.randint(0, 12, tokens, 1) % survivors)
-    in_head = columns.gather(1, shared.randint(0, HEAD, tokens, 1))
-    anywhere = shared.randint(0, case.n, tokens, 1)
-    kind = shared.randint(0, 4, tokens, 1)
-    return torch.where(kind < 2, surviving, torch.where(kind == 2, in_head, anywhere)).flatten()
-
-
-def logits_and_targets(case):
-    length, width = sequence_length(case), case.n // case.world
-    tokens = BATCH * length
-    values, columns, survivors = head(case, tokens)
-    logits = math.log(0.005 / case.n) - case.rand(tokens, width, dtype=torch.float32)
-    own = columns - case.rank * width
-    row, place = ((own >= 0) & (own < width)).nonzero(as_tuple=True)
-    logits[row, own[row, place]] = values[row, place]
-    logits += case.shared.rand(tokens, 1, low=2.0, high=5.0, dtype=torch.float32)
-    target = targets(case, columns, survivors)
-    return logits.to(case.dtype).view(BATCH, length, width), target.view(BATCH, length)
-
-
 def inputs(case):
     return *logits_and_targets(case), None, *filters(case), chunk_size(case)
 
 
 def cost(case):
-    tokens, width = BATCH * sequence_length(case), case.n // case.world
-    top_k, _ = filters(case)
-    # The reference sends all logits to the tokens' owners. The k largest of each rank are enough, or without
-    # top-k at least a sum and the target's logit.
-    candidates = min(top_k if top_k and top_k < case.n else 2, width)
-    return Cost(
-        # One comparison for every logit. The reference sorts and normalises whole rows.
-        flops=tokens * width,
-        hbm=tokens * (width * case.itemsize + 8 + 4),
-        link=link.all_to_all(tokens * candidates * case.itemsize, case.world) + link.all_gather(4 * tokens, case.world),
-    )
+    # The reference sends all logits to the tokens' owners, and sorts and normalises whole rows there.
+    return log_prob_cost(case)
 
 
 def top_p_ignored(logits, target, tp_group=None, top_k=None, top_p=1.0, chunk_size=1):

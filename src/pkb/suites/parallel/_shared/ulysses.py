@@ -1,0 +1,28 @@
+"""Inputs and costs of the exchanges of sequence shards for head shards."""
+
+from pkb import Cost
+from pkb.cost import Link
+
+HEADS, WIDTH = 8, 64
+# By turns: the order of batch, tokens and heads. The elements of a head come last.
+ORDERS = ("BTH", "BTH", "BHT", "THB", "HTB")
+
+
+def ordered_heads(case, batch, tokens):
+    """Heads in this trial's order of axes, and the places of tokens and heads in it."""
+    order = ORDERS[case.trial % 5]
+    sizes = {"B": batch, "T": tokens, "H": HEADS}
+    x = case.randn(*(sizes[axis] for axis in order), WIDTH)
+    return x, order.index("T"), order.index("H")
+
+
+def gather_sequence_cost(case, tokens, unpadded_size, features):
+    """The cost of joining `tokens` local tokens of so many features, cut to a size that the ranks do not divide."""
+    kept = unpadded_size if unpadded_size % case.world else case.world * tokens
+    own_kept = min(tokens, max(0, kept - case.rank * tokens))
+    part = features // case.world * case.itemsize
+    return Cost(
+        flops=0,
+        hbm=(case.world * own_kept + kept) * part,
+        link=Link(egress=(case.world - 1) * own_kept * part, ingress=(kept - own_kept) * part),
+    )
