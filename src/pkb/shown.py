@@ -47,6 +47,8 @@ def _uses(node: ast.stmt, scopes: dict[str, symtable.SymbolTable]) -> list[str]:
     outside: list[ast.AST] = [*node.decorator_list]
     if isinstance(node, ast.FunctionDef):
         outside += [node.args, *([node.returns] if node.returns else [])]
+    else:
+        outside += [*node.bases, *node.keywords, *node.body]
     return [name for part in outside for name in _names(part)] + _globals(scopes[node.name])
 
 
