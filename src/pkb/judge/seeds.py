@@ -7,8 +7,10 @@ import secrets
 
 
 class Seeds:
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+    """A secret of its own unless one is given, which only a test has reason to do."""
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = secret or secrets.token_bytes(32)
 
     def of(self, *labels: object) -> int:
         """A 63-bit seed for one purpose."""
