@@ -110,3 +110,23 @@ def test_a_lost_nursery_is_our_fault_and_replaced() -> None:
         record = fragile.judge(setup, Candidate.reference(problem))
         assert (record.verdict, record.evidence["check"]) == (Verdict.ENVIRONMENT, "nursery")
         assert fragile.judge(setup, Candidate.reference(problem)).correct
+
+
+def test_an_argument_that_may_be_overwritten_is_free(judge: Judge) -> None:
+    problem = load("vocab_parallel_cross_entropy_loss")
+    scribbling = (
+        problem.shown().encode()
+        + b"""
+honest = solution
+
+def solution(vocab_parallel_logits, target, group=None):
+    loss = honest(vocab_parallel_logits, target, group)
+    ARGUMENT.zero_()
+    return loss
+"""
+    )
+    setup = judge.pose(problem, nproc=2, trials=1)
+    free = scribbling.replace(b"ARGUMENT", b"vocab_parallel_logits")
+    assert judge.judge(setup, Candidate.of(free)).correct
+    record = judge.judge(setup, Candidate.of(scribbling.replace(b"ARGUMENT", b"target")))
+    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "inputs-unchanged")

@@ -68,7 +68,7 @@ def observed(observer: Observer) -> Iterator[None]:
         yield
     finally:
         for name in names:
-            setattr(dist, name, _ORIGINALS[name])
+            setattr(dist, name, ORIGINALS[name])
 
 
 class _Wrappers:
@@ -107,7 +107,7 @@ class _Wrappers:
         own = tensor.clone()
         tensor.copy_(self._observer.outgoing(collective, own))
         place = {} if root is None else {"group_dst": root}
-        _ORIGINALS[kind](tensor, op=op, group=group, **place)
+        ORIGINALS[kind](tensor, op=op, group=group, **place)
         self._observer.reduced(collective, tensor, own, op, group)
         return _Done() if async_op else None
 
@@ -115,7 +115,7 @@ class _Wrappers:
         self, output: Tensor, input: Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
     ) -> Any:
         collective = self._collective("reduce_scatter_tensor", group)
-        _ORIGINALS["reduce_scatter_tensor"](output, self._observer.outgoing(collective, input), op=op, group=group)
+        ORIGINALS["reduce_scatter_tensor"](output, self._observer.outgoing(collective, input), op=op, group=group)
         self._observer.reduced(collective, output, input, op, group)
         return _Done() if async_op else None
 
@@ -127,11 +127,11 @@ class _Wrappers:
             input,
             group,
             async_op,
-            lambda sent: _ORIGINALS["all_gather_into_tensor"](output, sent, group=group),
+            lambda sent: ORIGINALS["all_gather_into_tensor"](output, sent, group=group),
         )
 
     def all_gather(self, tensors: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Any:
-        run = lambda sent: _ORIGINALS["all_gather"](tensors, sent, group=group)  # noqa: E731
+        run = lambda sent: ORIGINALS["all_gather"](tensors, sent, group=group)  # noqa: E731
         return self._all_gather("all_gather", tensors, tensor, group, async_op, run)
 
     def _all_gather(
@@ -155,7 +155,7 @@ class _Wrappers:
     ) -> Any:
         collective = self._collective("all_to_all_single", group)
         sent = self._observer.outgoing(collective, input)
-        _ORIGINALS["all_to_all_single"](output, sent, output_split_sizes, input_split_sizes, group=group)
+        ORIGINALS["all_to_all_single"](output, sent, output_split_sizes, input_split_sizes, group=group)
         received = _blocks(output, output_split_sizes, collective.world)
         self._observer.incoming(collective, received, _blocks(input, input_split_sizes, collective.world))
         return _Done() if async_op else None
@@ -173,7 +173,7 @@ class _Wrappers:
         own = tensor.clone()
         if collective.rank == collective.root:
             tensor.copy_(self._observer.outgoing(collective, own))
-        _ORIGINALS["broadcast"](tensor, group=group, group_src=root)
+        ORIGINALS["broadcast"](tensor, group=group, group_src=root)
         self._observer.incoming(collective, {root: tensor}, {root: own})
         return _Done() if async_op else None
 
@@ -188,7 +188,7 @@ class _Wrappers:
         root = _group_rank(src, group_src, group)
         collective = self._collective("scatter", group, root)
         blocks = scatter_list and [self._observer.outgoing(collective, block) for block in scatter_list]
-        _ORIGINALS["scatter"](tensor, blocks, group=group, group_src=root)
+        ORIGINALS["scatter"](tensor, blocks, group=group, group_src=root)
         self._observer.incoming(collective, {root: tensor}, {root: torch.zeros_like(tensor)})
 
     def gather(
@@ -201,18 +201,18 @@ class _Wrappers:
     ) -> None:
         root = _group_rank(dst, group_dst, group)
         collective = self._collective("gather", group, root)
-        _ORIGINALS["gather"](self._observer.outgoing(collective, tensor), gather_list, group=group, group_dst=root)
+        ORIGINALS["gather"](self._observer.outgoing(collective, tensor), gather_list, group=group, group_dst=root)
         received = dict(enumerate(gather_list or []))
         self._observer.incoming(collective, received, dict.fromkeys(received, tensor))
 
     def send(self, tensor: Tensor, dst: int, group: Any = None) -> None:
         collective = self._collective("send", group)
-        _ORIGINALS["send"](self._observer.outgoing(collective, tensor), dst, group=group)
+        ORIGINALS["send"](self._observer.outgoing(collective, tensor), dst, group=group)
 
     def recv(self, tensor: Tensor, src: int, group: Any = None) -> int:
         collective = self._collective("recv", group)
         own = torch.zeros_like(tensor)
-        result = _ORIGINALS["recv"](tensor, src, group=group)
+        result = ORIGINALS["recv"](tensor, src, group=group)
         self._observer.incoming(collective, {src: tensor}, {src: own})
         return result
 
@@ -222,7 +222,7 @@ class _Wrappers:
         receives = [op for op in ops if op.op is dist.irecv]
         for op in sends:
             op.tensor = self._observer.outgoing(collective, op.tensor)
-        for work in _ORIGINALS["batch_isend_irecv"](ops):
+        for work in ORIGINALS["batch_isend_irecv"](ops):
             work.wait()
         for position, op in enumerate(receives):
             like = [s.tensor for s in sends if s.tensor.shape == op.tensor.shape and s.tensor.dtype == op.tensor.dtype]
@@ -231,7 +231,7 @@ class _Wrappers:
         return [_Done() for _ in ops]
 
 
-_ORIGINALS: dict[str, Callable[..., Any]] = {
+ORIGINALS: dict[str, Callable[..., Any]] = {
     name: getattr(dist, name) for name in vars(_Wrappers) if not name.startswith("_")
 }
 

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pkb.judge.collectives import _ORIGINALS, Collective, Observer, observed
+from pkb.judge.collectives import ORIGINALS, Collective, Observer, observed
 from pkb.trees import mapped, tensors
 
 
@@ -95,7 +95,7 @@ class Reordered(Observer):
         if op != dist.ReduceOp.SUM or not result.dtype.is_floating_point:
             return
         copies = [torch.empty_like(own) for _ in range(collective.world)]
-        _ORIGINALS["all_gather"](copies, own.contiguous(), group=group)
+        ORIGINALS["all_gather"](copies, own.contiguous(), group=group)
         wide = torch.float64 if own.dtype is torch.float64 else torch.float32
         total = sum(copy.to(wide) for copy in reversed(copies))
         assert isinstance(total, Tensor)
