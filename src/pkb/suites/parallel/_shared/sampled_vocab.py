@@ -88,3 +88,15 @@ def log_prob_cost(case):
         hbm=tokens * (width * case.itemsize + 8 + 4),
         link=candidates_link(case) + link.all_gather(4 * tokens, case.world),
     )
+
+
+def sequence_length(case):
+    """M, rounded up to a multiple of the world size."""
+    return -(-case.m // case.world) * case.world
+
+
+def chunk_size(case):
+    """A quarter of a sequence; in odd trials two thirds, so that the last chunk is shorter."""
+    length = sequence_length(case)
+    wanted = length * 2 // 3 if case.trial % 2 else length // 4
+    return min(length, -(-max(wanted, case.world) // case.world) * case.world)

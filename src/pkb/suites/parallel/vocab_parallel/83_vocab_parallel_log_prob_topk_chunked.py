@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Problem, Size
-from pkb.suites.parallel._shared.sampled_vocab import filters, log_prob_cost, logits_and_targets
+from pkb.suites.parallel._shared.sampled_vocab import chunk_size, filters, log_prob_cost, logits_and_targets
 
 
 def own_rows(logits: torch.Tensor, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -79,18 +79,6 @@ PROBLEM = Problem(
         "the vocabulary needs at least 32 columns": lambda case: case.n >= 32,
     },
 )
-
-
-def sequence_length(case):
-    """M, rounded up to a multiple of the world size."""
-    return -(-case.m // case.world) * case.world
-
-
-def chunk_size(case):
-    """A quarter of a sequence; in odd trials two thirds, so that the last chunk is shorter."""
-    length = sequence_length(case)
-    wanted = length * 2 // 3 if case.trial % 2 else length // 4
-    return min(length, -(-max(wanted, case.world) // case.world) * case.world)
 
 
 def inputs(case):
