@@ -4,10 +4,12 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pkb.cost import Cost
+from pkb.cost import Cost, Link
 from pkb.errors import UsageError
 
 _PROFILES = Path(__file__).parent / "hardware"
+_FP8_FACTOR = 2.0
+"""Tensor cores do 8-bit products twice as fast as 16-bit ones."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,8 @@ class Hardware:
     """Peak rates of one GPU among several."""
 
     name: str
+    gpu: str
+    """A word of the name that the driver gives the GPU."""
     gpus: int
     hbm_bytes_per_s: float
     link_bytes_per_s: float
@@ -30,6 +34,12 @@ class Hardware:
             raise UsageError(f"unknown hardware {profile!r}; choose from {known}")
         return cls(**tomllib.loads(path.read_text()))
 
+    @classmethod
+    def of_gpu(cls, name: str) -> "Hardware | None":
+        """The profile of a GPU by the driver's name for it; None for one that we have no figures of."""
+        profiles = (cls.named(path.stem) for path in sorted(_PROFILES.glob("*.toml")))
+        return next((profile for profile in profiles if profile.gpu in name.split()), None)
+
     def times(self, cost: Cost, dtype: str) -> dict[str, float]:
         """Seconds that each resource needs at the least."""
         return {
@@ -38,7 +48,28 @@ class Hardware:
             "link": max(cost.link.egress, cost.link.ingress) / self.link_bytes_per_s,
         }
 
+    def speed_of_light(self, costs: list[Cost], dtype: str, shared: bool = False) -> float:
+        """Seconds that the ranks' least work takes at peak rates, each rank on a GPU of its own or all on one."""
+        if not shared:
+            return max(max(self.times(cost, dtype).values()) for cost in costs)
+        together = self.times(_together(costs), dtype)
+        return max(together["compute"], together["memory"])
+
+    def floor(self, costs: list[Cost], shared: bool, cache_bytes: int) -> float:
+        """Seconds below which no honest time lies, whatever the precision, were all that fits in the cache free."""
+        alone = [_together(costs)] if shared else costs
+        fastest = _FP8_FACTOR * max(self.flops_per_s.values())
+        times = [max(c.flops / fastest, (c.hbm - cache_bytes) / self.hbm_bytes_per_s, 0.0) for c in alone]
+        # On one GPU the links are its memory, and caches may stand in for them.
+        links = [] if shared else [self.times(cost, "bfloat16")["link"] for cost in costs]
+        return max([*times, *links])
+
     def bound(self, cost: Cost, dtype: str) -> str:
         """The resource that needs longest."""
         times = self.times(cost, dtype)
         return max(times, key=lambda resource: times[resource])
+
+
+def _together(costs: list[Cost]) -> Cost:
+    link = Link(sum(cost.link.egress for cost in costs), sum(cost.link.ingress for cost in costs))
+    return Cost(sum(cost.flops for cost in costs), sum(cost.hbm for cost in costs), link)

@@ -9,6 +9,7 @@ import torch
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.judge import Judge, Tolerance
+from pkb.judge.rigor import RIGORS
 from pkb.judge.seeds import Seeds
 from pkb.problem import Size
 from pkb.record import Pace, Record, Verdict
@@ -68,7 +69,7 @@ def test_the_environment_is_scrubbed(judge: Judge, monkeypatch: pytest.MonkeyPat
 
 def test_timing_tells_slow_from_equal(judge: Judge) -> None:
     setup = judge.pose("allreduce", nproc=2, trials=1)
-    slow = judge.judge(setup, Candidate.of(SLOW), measure_perf=True)
+    slow = judge.judge(setup, Candidate.of(SLOW), rigor=RIGORS["quick"])
     assert slow.pace is Pace.SLOWER
     assert slow.timing is not None
     low, high = slow.timing["interval"]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,11 @@ def evaluate(
     atol: Annotated[float | None, typer.Option(help="Compare by |got - expected| <= atol + rtol * |expected|.")] = None,
     rtol: Annotated[float | None, typer.Option(help="See --atol; either replaces the oracle's rule.")] = None,
     measure_perf: Annotated[bool, typer.Option("--measure-perf", help="Time correct candidates too.")] = False,
+    rigor: Annotated[str, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).")] = "quick",
+    warm_cache: Annotated[bool, typer.Option("--warm-cache", help="Time with warm caches, not cold ones.")] = False,
+    baselines: Annotated[
+        str, typer.Option(help="Also time what torch.compile makes of the reference: `all`, or names with commas.")
+    ] = "",
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
     out: o.Out = None,
@@ -50,9 +56,13 @@ def evaluate(
     from pkb.cli.progress import watched
     from pkb.cli.tables import print_verdicts
     from pkb.judge import Judge, Limits
+    from pkb.judge.baselines import baselines_named
+    from pkb.judge.rigor import rigor_named
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     limits = Limits(load_s=timeout, trial_s=timeout)
+    timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
+    extra = baselines_named(baselines)
     records: list[Record] = []
     with Judge(platform, limits) as judge:
         chosen = o.chosen_size(size, m, n)
@@ -65,7 +75,8 @@ def evaluate(
                         setup,
                         one,
                         tolerance=_tolerance(atol, rtol),
-                        measure_perf=measure_perf,
+                        rigor=timed,
+                        baselines=extra,
                         out=folder,
                         progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]
                     )

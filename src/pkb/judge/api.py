@@ -1,6 +1,7 @@
 """`pkb.evaluate`: one call for people who have a kernel and a question."""
 
 import atexit
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from pkb.candidate import Candidate
 from pkb.judge.compare import Tolerance
 from pkb.judge.judge import Judge
+from pkb.judge.rigor import rigor_named
 from pkb.problem import Problem, Size
 from pkb.record import Record
 
@@ -23,6 +25,8 @@ def evaluate(
     backend: str | None = None,
     tolerance: Tolerance | None = None,
     measure_perf: bool = False,
+    rigor: str = "quick",
+    baselines: Sequence[str] = (),
     platform: str = "auto",
     out: str | Path | None = None,
 ) -> Record:
@@ -34,7 +38,8 @@ def evaluate(
     setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials)
     candidate = _candidate(source_or_path, backend)
     folder = Path(out) if out else None
-    return judge.judge(setup, candidate, tolerance=tolerance, measure_perf=measure_perf, out=folder)
+    chosen = rigor_named(rigor) if measure_perf else None
+    return judge.judge(setup, candidate, tolerance=tolerance, rigor=chosen, baselines=baselines, out=folder)
 
 
 def _candidate(source_or_path: Any, backend: str | None) -> Candidate:

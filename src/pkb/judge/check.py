@@ -38,14 +38,21 @@ def check_trial(
     """Run one trial; the outputs when all are right, Wrong when one is not."""
     setup.prepare(world, seeds, trial, jitter=jitter)
     results = run_trial(world, setup, f"trial {trial}")
+    return check_results(results, world, setup, reference, trial, tolerance)
+
+
+def check_results(
+    results: list[Result], world: World, setup: Setup, reference: Reference, trial: int, tolerance: Tolerance | None
+) -> Outputs:
+    """Form and facts, then values: the tensors are read only when their shapes are the expected ones."""
     for result in results:
-        _check_facts(result, reference.calls[trial, result.call, result.rank], trial, setup)
+        _check_facts(result, reference.calls[trial, result.call, result.rank], trial)
     outputs = {(r.call, r.rank): tensors_of(r, world, setup.limits.trial_s) for r in results}
     _check_values(results, outputs, reference, trial, tolerance)
     return outputs
 
 
-def _check_facts(result: Result, expected: ExpectedCall, trial: int, setup: Setup) -> None:
+def _check_facts(result: Result, expected: ExpectedCall, trial: int) -> None:
     where: dict[str, Any] = {"rank": result.rank, "trial": trial, "call": result.call}
     at = f"rank {result.rank}, trial {trial}, call {result.call}"
     if words := difference(expected.result.form, result.form):

@@ -38,6 +38,8 @@ class OwnError:
     @classmethod
     def pooled(cls, errors: list["OwnError"]) -> "OwnError":
         """As it typically is in one of several calls: one call's few values may be right by luck."""
+        if not errors:
+            return cls(0.0, 0.0)
         rms, worst = (math.sqrt(sum(e**2 for e in es) / len(es)) for es in zip(*map(astuple, errors), strict=True))
         return cls(rms, worst)
 

@@ -1,6 +1,6 @@
 """The judge: problem and candidate in, record out. Read this file top to bottom for the whole story."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +16,7 @@ from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
 from pkb.judge.reference import References
+from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.timing import measure
@@ -80,18 +81,19 @@ class Judge:
         candidate: Candidate,
         *,
         tolerance: Tolerance | None = None,
-        measure_perf: bool = False,
+        rigor: Rigor | None = None,
+        baselines: Sequence[str] = (),
         out: Path | None = None,
         progress: Progress = lambda step: None,
     ) -> Record:
-        """Judge one candidate. Whatever it does is a verdict, never an exception."""
+        """Judge one candidate, and time it if a rigor is given. Whatever it does is a verdict, never an exception."""
         seen = Seen()
         try:
             with seen.timed("reference"):
                 progress("reference")
                 seen.reference = self.references.get(setup, self.nursery, self.seeds)
             with seen.timed("candidate"):
-                self._try(setup, candidate, tolerance, measure_perf, progress, seen)
+                self._try(setup, candidate, tolerance, progress, seen, rigor, baselines)
         except Failure as failure:
             seen.fail(failure)
             if failure.evidence.get("check") == "nursery":
@@ -107,9 +109,10 @@ class Judge:
         setup: Setup,
         candidate: Candidate,
         tolerance: Tolerance | None,
-        measure_perf: bool,
         progress: Progress,
         seen: Seen,
+        rigor: Rigor | None,
+        baselines: Sequence[str],
     ) -> None:
         """Load, check every trial, time. Raises the first Failure."""
         with self.candidate_world(setup, candidate, seen) as world:
@@ -118,9 +121,9 @@ class Judge:
                 seen.trial = trial
                 jitter = self.platform.jitter()
                 seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)
-            if measure_perf:
+            if rigor:
                 progress("timing")
-                seen.timing = measure(world, setup, self.nursery, self.seeds)
+                seen.timing = measure(world, setup, self.nursery, self.seeds, seen.expected, rigor, baselines)
             if left := world.end():
                 raise _left_behind(left)
 

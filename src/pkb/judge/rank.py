@@ -11,11 +11,10 @@ import resource
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,24 +24,18 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pkb.case import Case
-from pkb.judge.channel import Channel, ChannelClosed, Message, wire_name
-from pkb.judge.compare import raw
+from pkb.judge.baselines import COMPILED
+from pkb.judge.calls import Call
+from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.faults import faulty
-from pkb.judge.oracle import in_float64, widened
+from pkb.judge.oracle import in_float64
+from pkb.judge.stopwatch import Stopwatch
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
-from pkb.trees import describe, tensors
 
 _COLLECTIVE_TIMEOUT = timedelta(hours=1)
 """The judge's deadlines are the ones that count."""
-
-
-@dataclass
-class Call:
-    case: Case
-    args: tuple[Any, ...]
-    delay: float
 
 
 def run_rank(order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None) -> None:
@@ -74,7 +67,11 @@ class Rank:
         self._join(order["port"], listener_fd)
         self.solution: Callable[..., Any] = _nothing_loaded
         self.calls: list[Call] = []
-        self.oracle = False
+
+    @cached_property
+    def stopwatch(self) -> Stopwatch:
+        """Made on first use, on all ranks together: its barrier needs a rendezvous."""
+        return Stopwatch(self.platform, self.world, self.device)
 
     def _settle(self, order: Message) -> None:
         """An empty folder of its own to work in, and a ceiling on memory."""
@@ -117,10 +114,12 @@ class Rank:
                 answer, leaves = {"error": _told(error)}, []
             self.channel.send(answer, leaves)
 
-    def load(self, problem: str, candidate: str = "") -> tuple[Message, list[Tensor]]:
-        """Take `solution` from a candidate's file, or from the problem itself."""
+    def load(self, problem: str, candidate: str = "", compiled: str = "") -> tuple[Message, list[Tensor]]:
+        """Take `solution` from a candidate's file, or from the problem itself, as it is or compiled."""
         self.problem: Problem = load_file(Path(problem))
         self.solution = _import(Path(candidate)).solution if candidate else self.problem.solution
+        if compiled:
+            self.solution = COMPILED[compiled](self.solution)
         if not callable(self.solution):
             raise TypeError("`solution` is not a function")
         return {}, []
@@ -136,38 +135,52 @@ class Rank:
         """Draw the inputs of the next calls."""
         delays = [call.pop("delay", 0.0) for call in calls]
         cases = [self._case(case, call) for call in calls]
-        self.oracle = oracle
-        self.calls = [Call(c, self._inputs(c), delay) for c, delay in zip(cases, delays, strict=True)]
+        self.calls = []
+        self.calls = [Call.drawn(self.problem, c, delay, oracle) for c, delay in zip(cases, delays, strict=True)]
         self.platform.synchronize()
         return {}, []
 
     def run(self) -> tuple[Message, list[Tensor]]:
         """The prepared calls, back to back; then what they returned."""
         outputs = []
-        with in_float64() if self.oracle else contextlib.nullcontext():
+        with in_float64() if self.calls[0].oracle else contextlib.nullcontext():
             for call in self.calls:
                 self.platform.delay(call.delay)
                 outputs.append(self.solution(*call.args))
+        self.platform.delay(0.0)
         self.platform.synchronize()
         leaves: list[Tensor] = []
         results = [
-            self._result(call, output, outputs[:k], leaves)
+            call.result(output, outputs[:k], leaves)
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
         self.calls = []
         return {"results": results}, leaves
 
-    def time(self) -> tuple[Message, list[Tensor]]:
-        """Nanoseconds of each prepared call, the ranks aligned before it."""
-        spans = []
-        for call in self.calls:
-            dist.barrier()
-            start = time.perf_counter_ns()
-            self.solution(*call.args)
-            self.platform.synchronize()
-            spans.append(time.perf_counter_ns() - start)
-        self.calls = []
-        return {"ns": spans}, []
+    def weigh(self) -> tuple[Message, list[Tensor]]:
+        """What the prepared calls weigh, and how much this rank's device could still take."""
+        clock = self.stopwatch.clock
+        heaviest = max(call.argument_bytes() for call in self.calls)
+        return {"argument_bytes": heaviest, "cache_bytes": clock.cache_bytes, "free_bytes": clock.free_bytes()}, []
+
+    def warm(self, count: int) -> tuple[Message, list[Tensor]]:
+        """So many calls on the prepared arguments, for compilers, caches and clocks to settle."""
+        self.stopwatch.warm(self.calls, self.solution, count)
+        return {}, []
+
+    def time(self, spin_s: float, flush: bool, keep_from: int) -> tuple[Message, list[Tensor]]:
+        """Time every prepared call; outputs wait for `kept`."""
+        return self.stopwatch.block(self.calls, self.solution, spin_s, flush, keep_from), []
+
+    def kept(self, call: int) -> tuple[Message, list[Tensor]]:
+        """What one call of the last timed block returned."""
+        leaves: list[Tensor] = []
+        return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], leaves)]}, leaves
+
+    def stretch(self, count: int, spin_s: float, empty: bool = False) -> tuple[Message, list[Tensor]]:
+        """So many calls without a clock: the judge holds its own. `empty` leaves out the solution."""
+        self.stopwatch.stretch(self.calls, _nothing if empty else self.solution, count, spin_s)
+        return {}, []
 
     def profile(self) -> tuple[Message, list[Tensor]]:
         """Run the prepared calls under torch's profiler; a Chrome trace goes to trace.json in the rank's folder."""
@@ -181,68 +194,6 @@ class Rank:
         rest = {key: value for key, value in shape.items() if key not in ("m", "n", "dtype")}
         return self.problem.case(size, shape["dtype"], self.world, self.rank, self.device, **rest, **call)
 
-    def _inputs(self, case: Case) -> tuple[Any, ...]:
-        args = self.problem.inputs(case)
-        return widened(args) if self.oracle else args
-
-    def _result(self, call: Call, output: Any, earlier: list[Any], leaves: list[Tensor]) -> Message:
-        returned: list[Tensor] = []
-        names = self.problem.arguments
-        mutated = {name: call.args[names.index(name)] for name in self.problem.mutates}
-        form = describe([output, mutated] if mutated else [output], returned)
-        leaves += returned
-        return {
-            "form": form,
-            "leaves": [_facts(leaf, call.args, names, earlier) for leaf in returned],
-            "changed": self._changed_arguments(call),
-        }
-
-    def _changed_arguments(self, call: Call) -> list[str]:
-        """Drawing again from the same seed shows what the call left of its inputs, and holds no copies."""
-        again = self._inputs(self._same_case(call.case))
-        free = {*self.problem.mutates, *self.problem.may_overwrite}
-        names = [name for name in self.problem.arguments[: len(again)] if name not in free]
-        before = dict(zip(self.problem.arguments, again, strict=False))
-        after = dict(zip(self.problem.arguments, call.args, strict=False))
-        return [name for name in names if not _same_bits(before[name], after[name])]
-
-    def _same_case(self, case: Case) -> Case:
-        fields = {name: getattr(case, name) for name in case.__dataclass_fields__}
-        return Case(**fields)
-
-
-def _facts(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> Message:
-    return {
-        "type": type(leaf).__name__,
-        "shape": list(leaf.shape),
-        "dtype": wire_name(leaf.dtype),
-        "device": leaf.device.type,
-        "strides": list(leaf.stride()) if leaf.layout is torch.strided else None,
-        "aliases": [name for name, arg in zip(names, args, strict=False) if _overlaps(leaf, arg)],
-        "reuses": [k for k, output in enumerate(earlier) if _overlaps(leaf, output)],
-    }
-
-
-def _overlaps(leaf: Tensor, tree: Any) -> bool:
-    start, end = _extent(leaf)
-    return any(a < end and start < b for a, b in map(_extent, tensors(tree)))
-
-
-def _extent(tensor: Tensor) -> tuple[int, int]:
-    """First and last address that a strided tensor touches; an empty one touches none."""
-    if tensor.numel() == 0 or tensor.layout is not torch.strided:
-        return 0, 0
-    reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.data_ptr(), tensor.data_ptr() + (reach + 1) * tensor.element_size()
-
-
-def _same_bits(one: Any, other: Any) -> bool:
-    before, after = list(tensors(one)), list(tensors(other))
-    return len(before) == len(after) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.equal(raw(a), raw(b))
-        for a, b in zip(before, after, strict=True)
-    )
-
 
 def _import(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -254,6 +205,10 @@ def _import(path: Path) -> ModuleType:
     if not hasattr(module, "solution"):
         raise AttributeError("the file defines no `solution`; define solution(...) with the reference's signature")
     return module
+
+
+def _nothing(*_: Any) -> None:
+    pass
 
 
 def _nothing_loaded(*_: Any) -> None:

@@ -29,11 +29,17 @@ class ExpectedCall:
     """The outputs whose values have a defined meaning."""
 
 
+Calls = dict[tuple[int, int, int], ExpectedCall]
+"""(trial, call, rank): what is expected."""
+
+
 @dataclass
 class Reference:
-    """Expected calls by (trial, call, rank)."""
+    calls: Calls = field(default_factory=dict)
 
-    calls: dict[tuple[int, int, int], ExpectedCall] = field(default_factory=dict)
+    def pooled(self, measure: "Reference") -> "Reference":
+        """The same calls, each allowed at least the error that the reference typically makes in `measure`."""
+        return Reference({key: replace(call, outputs=_pooled(call, measure)) for key, call in self.calls.items()})
 
     def own_error(self, output: int) -> OwnError:
         """The reference's error in one output, over all calls that round."""
@@ -64,19 +70,24 @@ def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
     reference = Reference()
     with reference_world(setup, nursery) as world:
         for trial in range(setup.trials):
-            setup.prepare(world, seeds, trial)
-            plain = _run(world, setup)
-            setup.prepare(world, seeds, trial, oracle=True)
-            oracle = _run(world, setup)
-            for key, (result, tensors) in plain.items():
-                _refuse_changes(setup, result)
-                case = setup.case(rank=key[1], trial=trial)
-                exact = setup.problem.exact or case.whole
-                pairs = zip(tensors, oracle[key][1], strict=True)
-                outputs = [_expected(setup, t, o, exact) for t, o in pairs]
-                reference.calls[trial, *key] = ExpectedCall(result, outputs, _judged(setup, result, trial))
+            reference.calls |= expected_calls(world, setup, seeds, trial)
         world.end()
-    return Reference({key: replace(call, outputs=_pooled(call, reference)) for key, call in reference.calls.items()})
+    return reference.pooled(reference)
+
+
+def expected_calls(world: World, setup: Setup, seeds: Seeds, trial: int, first: int = 0) -> Calls:
+    """The calls of one trial, from `first` on, in a reference world: as they are, and by the oracle."""
+    setup.prepare(world, seeds, trial, first=first)
+    plain = _run(world, setup)
+    setup.prepare(world, seeds, trial, oracle=True, first=first)
+    oracle = _run(world, setup)
+    calls = {}
+    for key, (result, tensors) in plain.items():
+        _refuse_changes(setup, result)
+        exact = setup.problem.exact or setup.whole(trial)
+        outputs = [_expected(setup, t, o, exact) for t, o in zip(tensors, oracle[key][1], strict=True)]
+        calls[trial, *key] = ExpectedCall(result, outputs, _judged(setup, result, trial))
+    return calls
 
 
 def _pooled(call: ExpectedCall, reference: Reference) -> list[Expected]:
@@ -86,12 +97,13 @@ def _pooled(call: ExpectedCall, reference: Reference) -> list[Expected]:
     ]
 
 
-def reference_world(setup: Setup, nursery: Nursery) -> World:
-    """A started world that has the problem's own solution loaded."""
+def reference_world(setup: Setup, nursery: Nursery, compiled: str = "") -> World:
+    """A started world that has the problem's own solution loaded, or what torch.compile makes of it."""
     world = World(nursery, setup.world, setup.limits, blame=Verdict.ENVIRONMENT)
     try:
         world.start()
-        world.ask({"do": "load", "problem": str(setup.problem.path)}, "load", setup.limits.load_s)
+        order = {"do": "load", "problem": str(setup.problem.path), "compiled": compiled}
+        world.ask(order, "load", setup.limits.load_s)
     except BaseException:
         world.end(kill=True)
         raise

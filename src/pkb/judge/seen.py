@@ -9,8 +9,8 @@ from typing import Any
 from pkb.judge.check import Outputs, Wrong
 from pkb.judge.failure import Failure
 from pkb.judge.logs import Logs
+from pkb.judge.pace import Timing
 from pkb.judge.reference import Reference
-from pkb.judge.timing import Timing
 from pkb.record import Verdict
 
 

@@ -1,88 +1,173 @@
-"""How fast: reference and candidate, both resident, take turns in short blocks, so that drift hits both alike."""
+"""How fast: reference and candidate, both resident, take turns in timed blocks, so that drift hits both alike.
 
+Nothing that the candidate's process claims is taken on trust: outputs of timed calls are checked, the judge's own
+clock must agree, and no time may lie below the speed of light.
+"""
+
+import math
 import statistics
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
+from pkb.judge.check import Wrong, check_results
+from pkb.judge.failure import Failure
 from pkb.judge.nursery import Nursery
-from pkb.judge.reference import reference_world
+from pkb.judge.outside import calls_for, check_claim, slope
+from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
+from pkb.judge.reference import Reference, expected_calls, reference_world
+from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import Setup
+from pkb.judge.sides import Plan, Side
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup, kept_results
 from pkb.judge.world import World
-from pkb.record import Pace
+from pkb.platforms import Platform
+from pkb.record import Verdict
 
-PAIRS = 8
-CALLS = 5
-MARGIN = 0.02
-"""A ratio whose interval reaches this close to 1 is a tie."""
-_RESAMPLES = 2000
-_FIRST_TIMED_TRIAL = 1_000_000
-"""Seeds of timed calls are never those of checked ones."""
+_COMPILING_S = 600.0
+"""torch.compile may search for long."""
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Microseconds are medians of blocks; a call takes as long as its slowest rank."""
-
-    method: str
-    reference_us: float
-    candidate_us: float
-    speedup: float
-    interval: tuple[float, float]
-    """95 %, by bootstrap over pairs of blocks."""
-    reference_blocks_us: list[list[float]]
-    candidate_blocks_us: list[list[float]]
-    pace: Pace
-
-
-def measure(candidate: World, setup: Setup, nursery: Nursery, seeds: Seeds) -> Timing:
-    timed = replace(setup, calls=CALLS)
-    with reference_world(setup, nursery) as reference:
-        worlds = {"reference": reference, "candidate": candidate}
-        for world in worlds.values():
-            _block(world, timed, seeds, 0)
-        blocks: dict[str, list[list[float]]] = {name: [] for name in worlds}
-        for pair in range(PAIRS):
-            # A B B A ...: neither side is always first.
-            for name in ("reference", "candidate") if pair % 2 == 0 else ("candidate", "reference"):
-                blocks[name].append(_block(worlds[name], timed, seeds, pair + 1))
-        reference.end()
-    return _summary(nursery.platform.name, blocks["reference"], blocks["candidate"])
-
-
-def _block(world: World, setup: Setup, seeds: Seeds, block: int) -> list[float]:
-    setup.prepare(world, seeds, _FIRST_TIMED_TRIAL + block)
-    answers = world.ask({"do": "time"}, "timing", setup.limits.trial_s)
-    spans = np.array([answer["ns"] for answer in answers], dtype=float)
-    return [float(span) / 1000 for span in spans.max(axis=0)]
+def measure(
+    candidate: World,
+    setup: Setup,
+    nursery: Nursery,
+    seeds: Seeds,
+    expected: Reference,
+    rigor: Rigor,
+    baselines: Sequence[str] = (),
+) -> Timing:
+    """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true."""
+    platform = nursery.platform
+    with ExitStack() as stack:
+        world = stack.enter_context(reference_world(setup, nursery))
+        plan = Plan.of(world, setup, seeds, rigor, worlds=2 + len(baselines))
+        ours, theirs = (Side(n, w, plan, setup, seeds) for n, w in (("reference", world), ("candidate", candidate)))
+        for side in (ours, theirs):
+            side.warm_up(rigor, setup.limits.trial_s)
+        extra, failed = _compiled(baselines, plan, setup, nursery, seeds, rigor, stack)
+        before = platform.clocks()
+        checked = _take_turns([ours, *extra, theirs], expected, rigor)
+        clocks = {"before": before, "after": platform.clocks()}
+        outside = _by_our_clock(ours, theirs, platform)
+        for side in (ours, *extra):
+            side.world.end()
+    timing = _timing(ours, theirs, plan, rigor, platform)
+    table = {side.name: _baseline(side, theirs) for side in extra} | failed
+    return replace(timing, outside_us=outside, checked_calls=checked, clocks=clocks, baselines=table)
 
 
-def _summary(platform: str, reference: list[list[float]], candidate: list[list[float]]) -> Timing:
-    ours, theirs = ([statistics.median(block) for block in blocks] for blocks in (reference, candidate))
-    ratios = [r / c for r, c in zip(ours, theirs, strict=True)]
-    low, high = bootstrap(ratios)
+def _compiled(
+    names: Sequence[str],
+    plan: Plan,
+    setup: Setup,
+    nursery: Nursery,
+    seeds: Seeds,
+    rigor: Rigor,
+    stack: ExitStack,
+) -> tuple[list[Side], dict[str, dict[str, Any]]]:
+    """The further baselines that work here; and why the others do not."""
+    sides: list[Side] = []
+    failed: dict[str, dict[str, Any]] = {}
+    for name in names:
+        world = stack.enter_context(reference_world(setup, nursery, compiled=name))
+        side = Side(name, world, plan, setup, seeds)
+        try:
+            side.warm_up(rigor, _COMPILING_S)
+            sides.append(side)
+        except Failure as failure:
+            world.end(kill=True)
+            failed[name] = {"failed": failure.reason}
+    return sides, failed
+
+
+def _take_turns(sides: list[Side], expected: Reference, rigor: Rigor) -> int:
+    """Blocks until there are enough calls and the interval is narrow; the number of timed calls checked."""
+    ours, theirs = sides[0], sides[-1]
+    least = math.ceil(rigor.calls / ours.plan.calls)
+    checked = set(ours.seeds.random("checked").sample(range(least), min(least, rigor.checked_blocks)))
+    for pair in range(max(least, rigor.most_pairs)):
+        if pair >= least and is_narrow(ours.spans, theirs.spans):
+            break
+        # A B B A ...: no side is always first.
+        for side in sides if pair % 2 == 0 else reversed(sides):
+            side.block(pair + 1)
+        if pair in checked:
+            _check_a_timed_call(ours, theirs, pair + 1, expected)
+    return len(checked)
+
+
+def _check_a_timed_call(ours: Side, theirs: Side, block: int, expected: Reference) -> None:
+    call = theirs.seeds.random("timed call", block).choice(theirs.kept)
+    one, trial = replace(theirs.setup, calls=1), FIRST_TIMED_TRIAL + block
+    results = kept_results(theirs.world, call, one.limits.trial_s)
+    right = Reference(expected_calls(ours.world, one, ours.seeds, trial, first=call)).pooled(expected)
+    try:
+        check_results(results, theirs.world, one, right, trial, tolerance=None)
+    except Wrong as wrong:
+        said = wrong.reason.replace(f"trial {trial}, call 0", f"timed block {block}, call {call}")
+        evidence = wrong.evidence | {"check": f"timed-{wrong.evidence['check']}"}
+        raise Wrong(f"{said}; it was right in the trials", wrong.outputs, **evidence) from None
+
+
+def _by_our_clock(ours: Side, theirs: Side, platform: Platform) -> dict[str, float]:
+    claimed = statistics.median(block_medians(theirs.spans))
+    calls, seconds = calls_for(claimed), theirs.setup.limits.trial_s
+    spin_s = max(side.spin_for(4 * calls) for side in (ours, theirs))
+    harness = slope(ours.world, calls, spin_s, seconds, empty=True)
+    seen = slope(theirs.world, calls, spin_s, seconds)
+    check_claim(claimed, seen, harness, platform.clock_slack_us)
+    return {"candidate": seen.us, "harness": harness.us, "noise": seen.noise_us}
+
+
+def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platform) -> Timing:
+    speedup, interval, pace = compared(ours.spans, theirs.spans)
+    times = {side.name: statistics.median(block_medians(side.spans)) for side in (ours, theirs)}
+    light = _speed_of_light(theirs.setup, plan, platform, times["candidate"])
     return Timing(
-        method=f"{platform}: alternating blocks, host clock, slowest rank of each call",
-        reference_us=statistics.median(ours),
-        candidate_us=statistics.median(theirs),
-        speedup=statistics.median(ratios),
-        interval=(low, high),
-        reference_blocks_us=reference,
-        candidate_blocks_us=candidate,
-        pace=_pace(low, high),
+        method=f"{platform.name}: alternating blocks, {platform.clock_source}, slowest rank of each call",
+        rigor=rigor.name,
+        reference_us=times["reference"],
+        candidate_us=times["candidate"],
+        speedup=speedup,
+        interval=interval,
+        pace=pace,
+        skew_us={side.name: skew(side.spans) for side in (ours, theirs)},
+        queued={side.name: statistics.mean(side.queued) for side in (ours, theirs)},
+        calls_per_block=plan.calls,
+        warm_up_calls={side.name: side.warmed for side in (ours, theirs)},
+        cache=plan.cache,
+        roofline_us=light,
+        percent_of_roofline={name: 100 * light / us for name, us in times.items()} if light else {},
+        outside_us={},
+        checked_calls=0,
+        clocks={},
+        baselines={},
+        blocks_us={side.name: side.spans for side in (ours, theirs)},
     )
 
 
-def bootstrap(ratios: list[float]) -> tuple[float, float]:
-    """95 % interval of the median."""
-    picks = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
-    medians = np.median(np.asarray(ratios)[picks], axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return float(low), float(high)
+def _baseline(side: Side, theirs: Side) -> dict[str, Any]:
+    speedup, interval, pace = compared(side.spans, theirs.spans)
+    us = statistics.median(block_medians(side.spans))
+    return {"us": us, "speedup": speedup, "interval": interval, "pace": pace, "blocks_us": side.spans}
 
 
-def _pace(low: float, high: float) -> Pace:
-    if low > 1 + MARGIN:
-        return Pace.FASTER
-    return Pace.SLOWER if high < 1 - MARGIN else Pace.TIE
+def _speed_of_light(setup: Setup, plan: Plan, platform: Platform, claimed_us: float) -> float | None:
+    """In microseconds, where we know the hardware; a time that no hardware allows is a CHEAT."""
+    hardware = platform.hardware()
+    if hardware is None:
+        return None
+    costs = [setup.problem.cost(setup.case(rank, FIRST_TIMED_TRIAL)) for rank in range(setup.world)]
+    floor_us = 1e6 * hardware.floor(costs, platform.one_device, plan.cache_bytes)
+    if claimed_us < floor_us:
+        raise Failure(
+            Verdict.CHEAT,
+            f"{claimed_us:.1f} us per call is less than the {floor_us:.1f} us that {hardware.name} needs at the least; "
+            "the work was not done inside the call",
+            check="floor",
+            claimed_us=claimed_us,
+            floor_us=floor_us,
+        )
+    return 1e6 * hardware.speed_of_light(costs, setup.dtype, platform.one_device)

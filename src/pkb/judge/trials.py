@@ -15,6 +15,8 @@ from pkb.judge.world import World
 from pkb.problem import Problem, Size
 from pkb.trees import Form, well_formed
 
+FIRST_TIMED_TRIAL = 1_000_000
+"""Timed blocks count on from here: their seeds are never those of checked trials."""
 WHOLE_TRIAL = 1
 """The trial that draws whole numbers, for problems whose sums are then exact."""
 
@@ -36,20 +38,23 @@ class Setup:
         self.problem.case(self.size, self.dtype, self.world)
 
     def case(self, rank: int, trial: int) -> Case:
-        return self.problem.case(self.size, self.dtype, self.world, rank, trial=trial, whole=self.whole(trial))
+        whole = self.whole(trial)
+        return self.problem.case(self.size, self.dtype, self.world, rank, trial=_variant(trial), whole=whole)
 
     def whole(self, trial: int) -> bool:
         return self.problem.exact_sums and trial == min(WHOLE_TRIAL, self.trials - 1)
 
     def shape(self, trial: int) -> Message:
         size = {"m": self.size.m, "n": self.size.n, "dtype": self.dtype}
-        return size | {"trial": trial, "whole": self.whole(trial)}
+        return size | {"trial": _variant(trial), "whole": self.whole(trial)}
 
-    def prepare(self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0) -> None:
-        """Have every rank draw the inputs of one trial, each from seeds of its own."""
+    def prepare(
+        self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0, first: int = 0
+    ) -> None:
+        """Have every rank draw the inputs of one trial, from call `first` on, each from seeds of its own."""
 
         def message(rank: int) -> Message:
-            calls = [self._call(seeds, trial, call, rank, jitter) for call in range(self.calls)]
+            calls = [self._call(seeds, trial, first + call, rank, jitter) for call in range(self.calls)]
             return {"do": "prepare", "case": self.shape(trial), "calls": calls, "oracle": oracle}
 
         world.ask(message, "prepare", self.limits.trial_s)
@@ -95,7 +100,14 @@ class Result:
 def run_trial(world: World, setup: Setup, phase: str, profile: bool = False) -> list[Result]:
     """Run the prepared calls. The tensors' bytes wait in the channels: read them with `tensors_of`, in order."""
     answers = world.ask({"do": "profile" if profile else "run"}, phase, setup.limits.trial_s)
-    return [result for rank, answer in enumerate(answers) for result in _parsed(answer, rank, setup, world, phase)]
+    parsed = (_parsed(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
+    return [result for results in parsed for result in results]
+
+
+def kept_results(world: World, call: int, seconds: float) -> list[Result]:
+    """What a call of the last timed block returned on every rank. Read the tensors with `tensors_of`."""
+    answers = world.ask({"do": "kept", "call": call}, "a timed call's results", seconds)
+    return [_parsed(answer, rank, 1, world, "a timed call's results")[0] for rank, answer in enumerate(answers)]
 
 
 def tensors_of(result: Result, world: World, seconds: float) -> list[Tensor]:
@@ -104,14 +116,19 @@ def tensors_of(result: Result, world: World, seconds: float) -> list[Tensor]:
     try:
         return [channel.receive_tensor(leaf.shape, leaf.dtype, deadline) for leaf in result.leaves]
     except (ChannelClosed, TimeoutError) as error:
-        raise _garbled(world, result.rank, "hand over its results") from error
+        raise garbled(world, result.rank, "hand over its results") from error
 
 
-def _parsed(answer: Message, rank: int, setup: Setup, world: World, phase: str) -> list[Result]:
+def _variant(trial: int) -> int:
+    """Problems vary what they pose from trial to trial; what is timed is always the first."""
+    return trial if trial < FIRST_TIMED_TRIAL else 0
+
+
+def _parsed(answer: Message, rank: int, calls: int, world: World, phase: str) -> list[Result]:
     try:
-        results = [_result(answer["results"][call], rank, call) for call in range(setup.calls)]
+        results = [_result(answer["results"][call], rank, call) for call in range(calls)]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise _garbled(world, rank, phase) from error
+        raise garbled(world, rank, phase) from error
     return results
 
 
@@ -137,7 +154,8 @@ def _leaf(raw: Message) -> Leaf:
     )
 
 
-def _garbled(world: World, rank: int, phase: str) -> Failure:
+def garbled(world: World, rank: int, phase: str) -> Failure:
+    """A rank that did not answer as agreed."""
     return Failure(
         world.blame,
         f"rank {rank} broke the judge's protocol ({phase}); a candidate must leave file descriptors alone that it "

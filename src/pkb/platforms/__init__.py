@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +10,29 @@ from typing import Any, Protocol
 import torch
 
 from pkb.errors import UsageError
+from pkb.roofline import Hardware
+
+
+class Clock(Protocol):
+    """Time as a rank's device sees it. Everything happens in the order in which it was asked for."""
+
+    cache_bytes: int
+    """The device's last cache: arguments beyond three times this are cold. 0 where that is not looked after."""
+
+    def free_bytes(self) -> int:
+        """Memory that is left on the device."""
+
+    def hold_back(self, seconds: float) -> Callable[[], bool]:
+        """Let the host run ahead of the device; the result says whether it still does."""
+
+    def flush(self) -> None:
+        """Push everything out of the last cache."""
+
+    def mark(self) -> Any:
+        """A point in the device's time."""
+
+    def nanoseconds(self, start: Any, end: Any) -> int:
+        """Between two marks, once the device has passed both."""
 
 
 class Platform(Protocol):
@@ -17,6 +41,12 @@ class Platform(Protocol):
     """The available platform with the highest preference is the default."""
     process_group: str
     """The torch.distributed backend of its ranks."""
+    one_device: bool
+    """Whether all ranks share one device."""
+    clock_source: str
+    """What its clocks read, for the record."""
+    clock_slack_us: float
+    """How far the judge's own clock may differ, per call, from an honest rank's."""
 
     def missing(self) -> str | None:
         """What this machine lacks, as an instruction; None when the platform can be used."""
@@ -45,8 +75,17 @@ class Platform(Protocol):
     def jitter(self) -> float:
         """The longest delay, in seconds, that makes a missing barrier show."""
 
+    def clock(self) -> Clock:
+        """The clock of this rank's device; only ranks ask for it."""
+
     def describe(self) -> dict[str, Any]:
         """The hardware, for the record."""
+
+    def hardware(self) -> Hardware | None:
+        """Peak rates of a rank's device, where we have them."""
+
+    def clocks(self) -> dict[str, Any]:
+        """Frequencies, temperature and power at this moment, as far as the system tells."""
 
 
 @cache

@@ -1,18 +1,26 @@
 """What the GPU platforms have in common."""
 
+import ctypes
 import os
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from pkb.platforms import _nvidia
+from pkb.roofline import Hardware
+
 _JITTER_S = 2e-3
-_CYCLES_PER_S = 1.5e9
-"""Of torch.cuda._sleep; near enough for a delay whose length does not matter."""
+_CYCLES_PER_S = 2e9
+"""Of torch.cuda._sleep: at least the clock of today's GPUs, so that a spin is never too short."""
+_FLUSH_CACHES = 2
 
 
 class Gpu:
     """Ranks launch on a device; nothing here may touch it before a rank has been forked."""
+
+    clock_source = "device events behind a spin"
+    clock_slack_us = 15.0
 
     def memory_limit(self, world: int) -> int | None:
         # A CUDA process maps far more address space than it uses.
@@ -28,16 +36,67 @@ class Gpu:
     def jitter(self) -> float:
         return _JITTER_S
 
+    def clock(self) -> "DeviceClock":
+        return DeviceClock()
+
+    def hardware(self) -> Hardware | None:
+        found = _nvidia.identities()
+        return Hardware.of_gpu(found[0]["name"]) if found else None
+
+    def clocks(self) -> dict[str, Any]:
+        return {"gpus": _nvidia.moment()}
+
     def describe(self) -> dict[str, Any]:
-        devices = [torch.cuda.get_device_properties(k) for k in range(torch.cuda.device_count())]
+        found = _nvidia.identities()
         return {
-            "gpus": [device.name for device in devices],
-            "memory_gib": [round(device.total_memory / 2**30, 1) for device in devices],
+            "gpus": [gpu["name"] for gpu in found],
+            "memory_gib": [round(gpu["memory_mib"] / 1024, 1) for gpu in found],
+            "driver": found[0]["driver"] if found else None,
             "cuda": torch.version.cuda,
             "nccl": ".".join(map(str, torch.cuda.nccl.version())),
-            "driver": _driver(),
             "cores": os.cpu_count(),
         }
+
+
+class DeviceClock:
+    """CUDA events on the current stream."""
+
+    def __init__(self) -> None:
+        properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self.cache_bytes = int(properties.L2_cache_size)
+        words = _FLUSH_CACHES * self.cache_bytes // 4
+        self._scratch = torch.zeros(words, dtype=torch.float32, device="cuda")
+        self._sum = torch.zeros((), dtype=torch.float32, device="cuda")
+
+    def free_bytes(self) -> int:
+        return torch.cuda.mem_get_info()[0]
+
+    def hold_back(self, seconds: float) -> Callable[[], bool]:
+        _reset_persisting_lines()
+        torch.cuda._sleep(int(seconds * _CYCLES_PER_S))
+        over = torch.cuda.Event()
+        over.record()
+        return lambda: not over.query()
+
+    def flush(self) -> None:
+        # By reading: written lines would have to leave the cache while the next call runs.
+        torch.sum(self._scratch, dim=0, out=self._sum)
+
+    def mark(self) -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def nanoseconds(self, start: torch.cuda.Event, end: torch.cuda.Event) -> int:
+        return round(start.elapsed_time(end) * 1e6)
+
+
+def _reset_persisting_lines() -> None:
+    """A candidate may have asked the cache to hold on to its data."""
+    try:
+        ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()
+    except (OSError, AttributeError):
+        return
 
 
 def use_device(number: int) -> torch.device:
@@ -49,12 +108,5 @@ def use_device(number: int) -> torch.device:
 
 
 def gpu_count() -> int:
-    return torch.cuda.device_count() if torch.cuda.is_available() else 0
-
-
-def _driver() -> str | None:
-    try:
-        text = Path("/proc/driver/nvidia/version").read_text()
-        return next((word for word in text.split() if word[:1].isdigit() and word.count(".") >= 1), None)
-    except OSError:
-        return None
+    """Without starting CUDA in this process, as far as torch can: ranks are forked from one like it."""
+    return torch.cuda.device_count()

@@ -6,12 +6,14 @@ Correctness on any machine. Times are CPU times and say nothing about a GPU.
 import os
 import platform as system
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pkb.platforms._lag import set_lag
+from pkb.roofline import Hardware
 
 _MEMORY_SHARE = 0.6
 _LAG_SHARE = 0.25
@@ -21,6 +23,10 @@ class Cpu:
     name = "cpu"
     preference = 0
     process_group = "gloo"
+    one_device = True
+    clock_source = "host clock"
+    # More ranks than cores wait for each other's turns.
+    clock_slack_us = 20_000.0
 
     def missing(self) -> str | None:
         return None
@@ -57,8 +63,38 @@ class Cpu:
     def jitter(self) -> float:
         return 0.04
 
+    def clock(self) -> "HostClock":
+        return HostClock()
+
+    def hardware(self) -> Hardware | None:
+        return None
+
+    def clocks(self) -> dict[str, Any]:
+        return {}
+
     def describe(self) -> dict[str, Any]:
         return {"cpu": _cpu_name(), "cores": os.cpu_count(), "memory_gib": round(_total_memory() / 2**30, 1)}
+
+
+class HostClock:
+    """Calls return when they are done, so the host's clock is the device's; there is nothing to queue."""
+
+    cache_bytes = 0
+
+    def free_bytes(self) -> int:
+        return _available_memory()
+
+    def hold_back(self, seconds: float) -> Callable[[], bool]:
+        return lambda: False
+
+    def flush(self) -> None:
+        pass
+
+    def mark(self) -> int:
+        return time.perf_counter_ns()
+
+    def nanoseconds(self, start: int, end: int) -> int:
+        return end - start
 
 
 def _loopback() -> str:

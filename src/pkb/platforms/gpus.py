@@ -1,9 +1,11 @@
 """One rank per GPU, NCCL between them."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from pkb.platforms import _nvidia
 from pkb.platforms._gpu import Gpu, gpu_count, use_device
 
 
@@ -11,6 +13,7 @@ class Gpus(Gpu):
     name = "gpus"
     preference = 20
     process_group = "nccl"
+    one_device = False
 
     def missing(self) -> str | None:
         found = gpu_count()
@@ -27,6 +30,10 @@ class Gpus(Gpu):
 
     def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
         return use_device(rank)
+
+    def describe(self) -> dict[str, Any]:
+        links = {"topology": _nvidia.topology(), "nvlink": _nvidia.nvlink()}
+        return super().describe() | links
 
 
 PLATFORM = Gpus()

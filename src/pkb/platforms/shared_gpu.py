@@ -27,6 +27,7 @@ class SharedGpu(Gpu):
     name = "shared-gpu"
     preference = 10
     process_group = _device_group.BACKEND
+    one_device = True
 
     def missing(self) -> str | None:
         if not gpu_count():

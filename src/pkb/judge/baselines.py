@@ -1,0 +1,27 @@
+"""What torch.compile makes of a reference: further baselines, by name."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from pkb.errors import UsageError
+
+Solution = Callable[..., Any]
+
+COMPILED: dict[str, Callable[[Solution], Solution]] = {
+    "compile-default": partial(torch.compile, mode="default"),
+    "compile-reduce-overhead": partial(torch.compile, mode="reduce-overhead"),
+    "compile-max-autotune": partial(torch.compile, mode="max-autotune"),
+    "compile-max-autotune-no-cudagraphs": partial(torch.compile, mode="max-autotune-no-cudagraphs"),
+    "compile-cudagraphs": partial(torch.compile, backend="cudagraphs"),
+}
+
+
+def baselines_named(names: str) -> list[str]:
+    """From a list with commas; `all` is all of them."""
+    chosen = list(COMPILED) if names == "all" else [name for name in names.split(",") if name]
+    if unknown := [name for name in chosen if name not in COMPILED]:
+        raise UsageError(f"unknown baseline {unknown[0]!r}; choose from all, {', '.join(COMPILED)}")
+    return chosen

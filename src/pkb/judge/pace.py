@@ -1,0 +1,89 @@
+"""From the spans of timed blocks to a speed-up with its interval, and what it is worth."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pkb.record import Pace
+
+MARGIN = 0.02
+"""A ratio whose interval reaches this close to 1 is a tie."""
+_NARROW = 0.01
+_RESAMPLES = 2000
+
+Spans = list[list[list[float]]]
+"""Microseconds by block, call and rank."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Microseconds are medians over blocks; a block's is its median call; a call takes as long as its slowest rank."""
+
+    method: str
+    rigor: str
+    reference_us: float
+    candidate_us: float
+    speedup: float
+    interval: tuple[float, float]
+    """95 %, by bootstrap over pairs of blocks."""
+    pace: Pace
+    skew_us: dict[str, float]
+    """Between the slowest and the fastest rank of a call: its median, by side."""
+    queued: dict[str, float]
+    """The share of blocks that were queued before the device began with them, by side."""
+    calls_per_block: int
+    warm_up_calls: dict[str, int]
+    cache: str
+    roofline_us: float | None
+    """The speed of light of this problem on this hardware; None where we have no figures of it."""
+    percent_of_roofline: dict[str, float]
+    outside_us: dict[str, float]
+    """The judge's own clock: what a call took by it, and what of that was harness."""
+    checked_calls: int
+    """Timed calls whose outputs were compared, on every rank."""
+    clocks: dict[str, Any]
+    baselines: dict[str, dict[str, Any]]
+    """Beyond the eager reference: microseconds, the candidate's speed-up over it, or why it could not be timed."""
+    blocks_us: dict[str, Spans] = field(repr=False)
+
+
+def block_medians(spans: Spans) -> list[float]:
+    return [statistics.median(max(call) for call in block) for block in spans]
+
+
+def skew(spans: Spans) -> float:
+    return statistics.median(max(call) - min(call) for block in spans for call in block)
+
+
+def compared(ours: Spans, theirs: Spans) -> tuple[float, tuple[float, float], Pace]:
+    """How much faster `theirs` is: the median ratio of paired blocks, its interval, and the word for it."""
+    ratios = _ratios(ours, theirs)
+    low, high = bootstrap(ratios)
+    return statistics.median(ratios), (low, high), _pace(low, high)
+
+
+def is_narrow(ours: Spans, theirs: Spans) -> bool:
+    """Whether more blocks would hardly change what is reported."""
+    low, high = bootstrap(_ratios(ours, theirs))
+    return (high - low) / 2 < _NARROW * low
+
+
+def bootstrap(ratios: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the median."""
+    picks = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
+    medians = np.median(np.asarray(ratios)[picks], axis=1)
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _ratios(ours: Spans, theirs: Spans) -> list[float]:
+    return [r / c for r, c in zip(block_medians(ours), block_medians(theirs), strict=True)]
+
+
+def _pace(low: float, high: float) -> Pace:
+    if low > 1 + MARGIN:
+        return Pace.FASTER
+    return Pace.SLOWER if high < 1 - MARGIN else Pace.TIE

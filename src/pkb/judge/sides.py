@@ -1,0 +1,105 @@
+"""The worlds that take turns while a candidate is timed."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pkb.judge.channel import Message
+from pkb.judge.pace import Spans
+from pkb.judge.rigor import Rigor
+from pkb.judge.seeds import Seeds
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup, garbled
+from pkb.judge.world import World
+
+COLD_CACHES = 3
+_MEMORY_SHARE = 0.25
+_MOST_SPIN_S = 0.25
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a block looks like; the same for all sides."""
+
+    calls: int
+    argument_bytes: int
+    cache_bytes: int
+    warm: bool
+
+    @classmethod
+    def of(cls, reference: World, setup: Setup, seeds: Seeds, rigor: Rigor, worlds: int) -> "Plan":
+        """As many calls as the rigor asks for, each with arguments of its own, if the device has room for them."""
+        replace(setup, calls=1).prepare(reference, seeds, FIRST_TIMED_TRIAL)
+        answers = reference.ask({"do": "weigh"}, "timing", setup.limits.trial_s)
+        heaviest = max(answer["argument_bytes"] for answer in answers)
+        share = _MEMORY_SHARE * min(answer["free_bytes"] for answer in answers) / (worlds * setup.world)
+        calls = min(rigor.calls_per_block, max(1, int(share / max(heaviest, 1))))
+        return cls(calls, heaviest, answers[0]["cache_bytes"], rigor.warm_cache)
+
+    @property
+    def flush(self) -> bool:
+        """Whether the arguments of a block are too small to push each other out of the last cache."""
+        return not self.warm and self.calls * self.argument_bytes < COLD_CACHES * self.cache_bytes
+
+    @property
+    def cache(self) -> str:
+        if not self.cache_bytes:
+            return "not looked after"
+        if self.warm:
+            return "warm"
+        size = self.calls * self.argument_bytes / self.cache_bytes
+        return "cold: flushed before each call" if self.flush else f"cold: arguments of {size:.1f} last caches"
+
+
+class Side:
+    """One world that takes turns, and what its blocks have shown."""
+
+    def __init__(self, name: str, world: World, plan: Plan, setup: Setup, seeds: Seeds):
+        self.name, self.world, self.plan, self.seeds = name, world, plan, seeds
+        self.setup = replace(setup, calls=plan.calls)
+        self.spin_s = 0.0
+        self.spans: Spans = []
+        self.queued: list[bool] = []
+        self.kept: list[int] = []
+        """Calls of the last block whose outputs every rank still has."""
+        self.warmed = 0
+
+    def warm_up(self, rigor: Rigor, seconds: float) -> None:
+        """Let compilers, caches and clocks settle; then see how long the host takes to queue a block."""
+        self.setup.prepare(self.world, self.seeds, FIRST_TIMED_TRIAL)
+        end = time.monotonic() + rigor.warm_up_s
+        while self.warmed < rigor.warm_up and (not self.warmed or time.monotonic() < end):
+            count = min(self.plan.calls, rigor.warm_up - self.warmed)
+            self.world.ask({"do": "warm", "count": count}, "warm-up", seconds)
+            self.warmed += count
+        host_s = max(float(answer["host_s"]) for answer in self._time(keep_from=0))
+        self.spin_s = self._spin(host_s)
+        self.queued.clear()
+        self.spans.clear()
+
+    def block(self, number: int) -> None:
+        self.setup.prepare(self.world, self.seeds, FIRST_TIMED_TRIAL + number)
+        self._time(self.seeds.random("keep", number).randrange(self.plan.calls))
+
+    def _time(self, keep_from: int) -> list[Message]:
+        order = {"do": "time", "spin_s": self.spin_s, "flush": self.plan.flush, "keep_from": keep_from}
+        answers = self.world.ask(order, "timing", self.setup.limits.trial_s)
+        try:
+            spans = np.array([answer["ns"] for answer in answers], dtype=float) / 1000
+            self.kept = sorted(set.intersection(*({int(k) for k in answer["kept"]} for answer in answers)))
+            self.queued.append(all(bool(answer["queued"]) for answer in answers))
+            if spans.shape != (self.world.size, self.plan.calls) or not (spans > 0).all() or not self.kept:
+                raise ValueError("spans")
+            if not all(math.isfinite(answer["host_s"]) for answer in answers):
+                raise ValueError("host_s")
+        except (KeyError, TypeError, ValueError) as error:
+            raise garbled(self.world, 0, "timing") from error
+        self.spans.append(spans.T.round(3).tolist())
+        return answers
+
+    def _spin(self, host_s: float) -> float:
+        return min(_MOST_SPIN_S, 1.5 * host_s + 5e-4)
+
+    def spin_for(self, calls: int) -> float:
+        return min(_MOST_SPIN_S, self.spin_s * max(1.0, calls / self.plan.calls))

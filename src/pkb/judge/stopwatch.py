@@ -1,0 +1,103 @@
+"""Timed blocks inside one rank.
+
+The device is held back by a spin while the host queues the whole block, so that launching is not what is
+measured. Before each call the ranks meet at a barrier of our own; marks on the device stand around the call.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pkb.judge.calls import Call
+from pkb.judge.channel import Message
+from pkb.platforms import Platform
+from pkb.trees import mapped, tensors
+
+Solution = Callable[..., Any]
+
+_KEPT_BYTES = 256 << 20
+_OWN_SEGMENT = 32 << 20
+"""Too large for torch's allocator to put anything else beside it."""
+_POISON = 0xFF
+"""NaN in every float, and no index into anything."""
+
+
+class Stopwatch:
+    def __init__(self, platform: Platform, world: int, device: torch.device):
+        self.clock = platform.clock()
+        self.meet = _meeting(device) if world > 1 else _alone
+        self.synchronize = platform.synchronize
+        self.kept: dict[int, Any] = {}
+        """Outputs of the last block, by call."""
+        self._output_bytes: list[int] = []
+        self._device = device
+
+    def warm(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
+        for call in itertools.islice(itertools.cycle(calls), count):
+            self._look_at(solution(*call.spare_args()))
+        self.synchronize()
+
+    def block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool, keep_from: int) -> Message:
+        """Time each call once. Outputs are kept from call `keep_from` on, as many as there is room for."""
+        self.kept = {}
+        room = _KEPT_BYTES
+        marks = []
+        self.synchronize()
+        start = time.perf_counter()
+        held_back = self.clock.hold_back(spin_s)
+        for k, call in enumerate(calls):
+            self._poison()
+            if flush:
+                self.clock.flush()
+            self.meet()
+            before = self.clock.mark()
+            output = solution(*call.args)
+            marks.append((before, self.clock.mark()))
+            self._look_at(output)
+            if k >= keep_from and (k == keep_from or room >= sum(self._output_bytes)):
+                room -= sum(self._output_bytes)
+                self.kept[k] = mapped(output, _copied)
+        queued, host_s = held_back(), time.perf_counter() - start
+        self.synchronize()
+        spans = [self.clock.nanoseconds(before, after) for before, after in marks]
+        return {"ns": spans, "host_s": host_s, "queued": queued, "kept": sorted(self.kept)}
+
+    def stretch(self, calls: Sequence[Call], solution: Solution, count: int, spin_s: float) -> None:
+        self.clock.hold_back(spin_s)
+        for call in itertools.islice(itertools.cycle(calls), count):
+            self.meet()
+            solution(*call.args)
+        self.synchronize()
+
+    def _look_at(self, output: Any) -> None:
+        self._output_bytes = [tensor.nbytes for tensor in tensors(output)]
+
+    def _poison(self) -> None:
+        """The next result is likely to lie where these lay: what a call does not write stays wrong."""
+        taken = [torch.full((count,), _POISON, dtype=torch.uint8, device=self._device) for count in self._output_bytes]
+        del taken
+
+
+def _meeting(device: torch.device) -> Callable[[], None]:
+    """A barrier between the ranks, on the device, over symmetric memory that nobody else uses. Collective."""
+    import torch.distributed._symmetric_memory as symm_mem
+
+    rendezvous: Any = symm_mem.rendezvous
+    buffer = symm_mem.empty(_OWN_SEGMENT, dtype=torch.uint8, device=device)
+    handle = rendezvous(buffer, dist.group.WORLD)
+    # The last one: should a candidate's buffer share our signal pad, its channels begin at the other end.
+    channel = handle.signal_pad_size // (4 * handle.world_size) - 1
+    return lambda: handle.barrier(channel)
+
+
+def _alone() -> None:
+    """A world of one has nobody to meet."""
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone()
