@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pkb import ahead
 from pkb.cli import options as o
 
 
@@ -31,6 +32,7 @@ def dryrun(
 
     Example: pkb dryrun 13 --candidate my.py --profile --out traces
     """
+    ahead.start()
     from pkb.candidate import Candidate
     from pkb.judge import Judge, Limits
     from pkb.judge.dryrun import dry_run

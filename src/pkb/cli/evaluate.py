@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pkb import ahead
 from pkb.cli import options as o
 from pkb.errors import UsageError
 
@@ -53,6 +54,7 @@ def evaluate(
 
     Example: pkb eval 1-8,13 --solutions-dir solutions/triton --backend triton --nproc 4
     """
+    ahead.start()
     from pkb.cli.progress import watched
     from pkb.cli.tables import print_verdicts
     from pkb.judge import Judge, Limits

@@ -10,7 +10,7 @@ from pkb.candidate import Candidate
 from pkb.environment import environment
 from pkb.errors import UsageError
 from pkb.judge import artifacts
-from pkb.judge.check import check_trial
+from pkb.judge.check import Wrong, check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
@@ -55,6 +55,7 @@ class Judge:
 
     def close(self) -> None:
         if self._nursery:
+            self.references.release(kill=True)
             self._nursery.close()
             self._nursery = None
 
@@ -96,6 +97,9 @@ class Judge:
                 self._try(setup, candidate, tolerance, progress, seen, rigor, baselines)
         except Failure as failure:
             seen.fail(failure)
+            if failure.verdict is not Verdict.WRONG:
+                # A candidate that broke down may have taken the device, and with it the reference's ranks, along.
+                self.references.release(kill=True)
             if failure.evidence.get("check") == "nursery":
                 # The next judgement starts a new one.
                 self.close()
@@ -123,7 +127,8 @@ class Judge:
                 seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)
             if rigor:
                 progress("timing")
-                seen.timing = measure(world, setup, self.nursery, self.seeds, seen.expected, rigor, baselines)
+                reference = self.references.world(setup, self.nursery)
+                seen.timing = measure(reference, world, setup, self.seeds, seen.expected, rigor, baselines)
             if left := world.end():
                 raise _left_behind(left)
 
@@ -139,7 +144,12 @@ class Judge:
             file.write_bytes(candidate.source)
             order = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
             world.ask(order, "load", setup.limits.load_s)
-            yield world
+            try:
+                yield world
+            except Wrong:
+                # Its ranks are well: let them leave by themselves.
+                world.end()
+                raise
 
     def _record(self, setup: Setup, candidate: Candidate, tolerance: Tolerance | None, seen: Seen) -> Record:
         return Record(

@@ -1,25 +1,20 @@
 """The judge's handle on the nursery: it starts the process, passes orders, and hears which ranks have ended."""
 
 import itertools
-import json
 import os
-import re
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from pkb import ahead
 from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
 from pkb.judge.failure import Failure
 from pkb.platforms import Platform
 from pkb.record import Verdict
 
 _NURSERY_S = 120.0
-# Everything else (keys, tokens, settings of the person's shell) stays outside.
-_INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_\w+|NVIDIA_\w+|NCCL_\w+")
 
 
 class Nursery:
@@ -32,26 +27,17 @@ class Nursery:
         self._worlds = itertools.count()
         self.exits: dict[tuple[int, int], int] = {}
         """(world, rank): exit code, negative for a signal."""
-        ours, theirs = socket.socketpair()
+        self.process, ours = ahead.take()
         self.channel = Channel(ours)
-        self.process = self._start(theirs)
-        theirs.close()
+        self.channel.send(self._settings())
 
-    def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
-        package_root = str(Path(__file__).parents[2])
-        environment = kept | {"PYTHONPATH": package_root, "HOME": str(self.folder), "TMPDIR": str(self.folder)}
-        folders = [str(self.folder), str(self.shared)]
-        settings = json.dumps({"folders": folders, "service": self.platform.service()})
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "pkb.judge.nursery_main", str(theirs.fileno()), settings],
-            env=environment | self.platform.nursery_environment(self.folder),
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            # Its own session: Ctrl+C reaches the judge alone, which then ends the ranks in order.
-            start_new_session=True,
-        )
+    def _settings(self) -> Message:
+        private = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        return {
+            "environment": private | self.platform.nursery_environment(self.folder),
+            "folders": [str(self.folder), str(self.shared)],
+            "service": self.platform.service(),
+        }
 
     def wait_until_ready(self) -> None:
         self._answer("ready")

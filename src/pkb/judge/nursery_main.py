@@ -1,6 +1,6 @@
 """The process that ranks are forked from: it has imported torch and Triton, and has never touched a GPU.
 
-Run as `python -m pkb.judge.nursery_main FD SETTINGS`. It obeys the judge on socket FD, reports ranks that
+Run as `python -m pkb.judge.nursery_main FD`: it is told its settings and obeys the judge on socket FD, reports ranks that
 end, and adopts what candidates leave behind, so that it can be ended. When the judge goes away, however
 that happens, it kills every descendant, removes the judge's folders and exits.
 """
@@ -8,7 +8,6 @@ that happens, it kills every descendant, removes the judge's folders and exits.
 import contextlib
 import ctypes
 import importlib
-import json
 import os
 import select
 import shutil
@@ -26,7 +25,9 @@ _SERVICE_START_S = 0.3
 _SWEEP_S = 5.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # What ranks would otherwise each import again. Triton has no build for every system.
-_PRELOADED = ("torch", "torch.distributed", "torch.distributed._symmetric_memory", "pkb.judge.rank", "pkb.registry")
+_PRELOADED = ("torch", "torch.distributed")
+# These look at the environment when they are loaded, so the settings come first.
+_PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.judge.rank", "pkb.registry")
 _PRELOADED_IF_THERE = ("triton", "triton.language")
 
 
@@ -245,13 +246,19 @@ def command_line(pid: int) -> str:
 
 def main() -> None:
     adopt_orphans()
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     for name in _PRELOADED:
         importlib.import_module(name)
-    for name in _PRELOADED_IF_THERE:
-        with contextlib.suppress(ImportError):
+    with contextlib.suppress(ChannelClosed):
+        settings = channel.receive()
+        os.environ |= settings.pop("environment")
+        nursery = NurseryProcess(channel, **settings)
+        for name in _PRELOADED_WITH_SETTINGS:
             importlib.import_module(name)
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    NurseryProcess(channel, **json.loads(sys.argv[2])).serve()
+        for name in _PRELOADED_IF_THERE:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        nursery.serve()
 
 
 if __name__ == "__main__":

@@ -52,26 +52,39 @@ class Reference:
 
 
 class References:
-    """References by setup, the latest kept, within a bound on memory."""
+    """References by setup, the latest kept, within a bound on memory; and the world that made the last one."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Setup, Reference] = OrderedDict()
+        self._world: World | None = None
+        self._posed: Setup | None = None
 
     def get(self, setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
         if setup not in self._kept:
-            self._kept[setup] = compute(setup, nursery, seeds)
+            self._kept[setup] = compute(self.world(setup, nursery), setup, seeds)
         self._kept.move_to_end(setup)
         while len(self._kept) > 1 and sum(r.nbytes() for r in self._kept.values()) > _CACHE_BYTES:
             self._kept.popitem(last=False)
         return self._kept[setup]
 
+    def world(self, setup: Setup, nursery: Nursery) -> World:
+        """Ranks that have this setup's reference loaded. They stay, for the timing and for the next candidate."""
+        if self._world is None or self._posed != setup:
+            self.release()
+            self._world, self._posed = reference_world(setup, nursery), setup
+        return self._world
 
-def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
+    def release(self, kill: bool = False) -> None:
+        """Let the resident ranks go."""
+        if self._world:
+            self._world.end(kill)
+        self._world = None
+
+
+def compute(world: World, setup: Setup, seeds: Seeds) -> Reference:
     reference = Reference()
-    with reference_world(setup, nursery) as world:
-        for trial in range(setup.trials):
-            reference.calls |= expected_calls(world, setup, seeds, trial)
-        world.end()
+    for trial in range(setup.trials):
+        reference.calls |= expected_calls(world, setup, seeds, trial)
     return reference.pooled(reference)
 
 

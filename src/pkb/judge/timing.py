@@ -13,7 +13,6 @@ from typing import Any
 
 from pkb.judge.check import Wrong, check_results
 from pkb.judge.failure import Failure
-from pkb.judge.nursery import Nursery
 from pkb.judge.outside import calls_for, check_claim, slope
 from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
 from pkb.judge.reference import Reference, expected_calls, reference_world
@@ -30,28 +29,28 @@ _COMPILING_S = 600.0
 
 
 def measure(
+    reference: World,
     candidate: World,
     setup: Setup,
-    nursery: Nursery,
     seeds: Seeds,
     expected: Reference,
     rigor: Rigor,
     baselines: Sequence[str] = (),
 ) -> Timing:
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true."""
-    platform = nursery.platform
+    platform = reference.nursery.platform
+    plan = Plan.of(reference, setup, seeds, rigor, worlds=2 + len(baselines))
+    ours = Side("reference", reference, plan, setup, seeds)
+    theirs = Side("candidate", candidate, plan, setup, seeds)
     with ExitStack() as stack:
-        world = stack.enter_context(reference_world(setup, nursery))
-        plan = Plan.of(world, setup, seeds, rigor, worlds=2 + len(baselines))
-        ours, theirs = (Side(n, w, plan, setup, seeds) for n, w in (("reference", world), ("candidate", candidate)))
         for side in (ours, theirs):
             side.warm_up(rigor, setup.limits.trial_s)
-        extra, failed = _compiled(baselines, plan, setup, nursery, seeds, rigor, stack)
+        extra, failed = _compiled(baselines, ours, rigor, stack)
         before = platform.clocks()
         checked = _take_turns([ours, *extra, theirs], expected, rigor)
         clocks = {"before": before, "after": platform.clocks()}
         outside = _by_our_clock(ours, theirs, platform)
-        for side in (ours, *extra):
+        for side in extra:
             side.world.end()
     timing = _timing(ours, theirs, plan, rigor, platform)
     table = {side.name: _baseline(side, theirs) for side in extra} | failed
@@ -59,20 +58,14 @@ def measure(
 
 
 def _compiled(
-    names: Sequence[str],
-    plan: Plan,
-    setup: Setup,
-    nursery: Nursery,
-    seeds: Seeds,
-    rigor: Rigor,
-    stack: ExitStack,
+    names: Sequence[str], ours: Side, rigor: Rigor, stack: ExitStack
 ) -> tuple[list[Side], dict[str, dict[str, Any]]]:
     """The further baselines that work here; and why the others do not."""
     sides: list[Side] = []
     failed: dict[str, dict[str, Any]] = {}
     for name in names:
-        world = stack.enter_context(reference_world(setup, nursery, compiled=name))
-        side = Side(name, world, plan, setup, seeds)
+        world = stack.enter_context(reference_world(ours.setup, ours.world.nursery, compiled=name))
+        side = Side(name, world, ours.plan, ours.setup, ours.seeds)
         try:
             side.warm_up(rigor, _COMPILING_S)
             sides.append(side)

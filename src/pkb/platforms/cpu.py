@@ -38,9 +38,8 @@ class Cpu:
         return []
 
     def nursery_environment(self, folder: Path) -> dict[str, str]:
-        threads = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
         # Triton decides at import whether it interprets. gloo would otherwise look for an address of the host name.
-        return {"TRITON_INTERPRET": "1", "GLOO_SOCKET_IFNAME": _loopback(), "CUDA_VISIBLE_DEVICES": "", **threads}
+        return {"TRITON_INTERPRET": "1", "GLOO_SOCKET_IFNAME": _loopback(), "CUDA_VISIBLE_DEVICES": ""}
 
     def memory_limit(self, world: int) -> int | None:
         return int(_MEMORY_SHARE * _available_memory() / world)

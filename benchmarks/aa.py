@@ -1,0 +1,63 @@
+"""Identical code on both sides: the ratio that a fair clock reads is 1.00.
+
+    python benchmarks/aa.py --size paper --dtype bfloat16
+
+Every problem's own source is judged and timed against itself. Prints each ratio with its interval, then the
+worst distance from 1 and how many were called FASTER or SLOWER.
+"""
+
+import argparse
+import time
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.judge.rigor import RIGORS
+from pkb.record import Pace
+from pkb.registry import load
+
+PROBLEMS = (1, 2, 7, 8, 12, 13, 16, 18, 27, 45, 52, 73)
+WORLDS = (1, 2, 4)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, nargs="+", default=PROBLEMS)
+    parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
+    parser.add_argument("--size", default="paper")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--rigor", default="paper", choices=RIGORS)
+    parser.add_argument("--platform", default="auto")
+    options = parser.parse_args()
+    distances, misjudged = [], 0
+    start = time.monotonic()
+    with Judge(options.platform) as judge:
+        for number in options.problems:
+            for world in options.worlds:
+                problem = load(number)
+                setup = judge.pose(problem, nproc=world, size=options.size, dtype=options.dtype, trials=1)
+                record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS[options.rigor])
+                if record.timing is None:
+                    print(f"{problem.stem:40} W={world}  {record.verdict}: {record.reason}", flush=True)
+                    misjudged += 1
+                    continue
+                t = record.timing
+                low, high = t["interval"]
+                distances.append(abs(t["speedup"] - 1))
+                misjudged += record.pace is not Pace.TIE
+                times = f"{t['reference_us']:9.1f} {t['candidate_us']:9.1f} us"
+                queued = f"queued {t['queued']['reference']:.0%}"
+                seconds = sum(record.seconds.values())
+                print(
+                    f"{problem.stem:40} W={world}  {t['speedup']:.3f} ({low:.3f}-{high:.3f}) {record.pace:6} {times}  "
+                    f"{queued}  {seconds:.1f} s",
+                    flush=True,
+                )
+    total = len(options.problems) * len(options.worlds)
+    print(
+        f"{judge.platform.name}: {total} pairs of identical code in {time.monotonic() - start:.0f} s; "
+        f"worst |ratio - 1| {max(distances, default=0):.3f}; not a TIE: {misjudged}"
+    )
+
+
+if __name__ == "__main__":
+    main()
