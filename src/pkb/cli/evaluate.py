@@ -38,6 +38,7 @@ def evaluate(
     atol: Annotated[float | None, typer.Option(help="Compare by |got - expected| <= atol + rtol * |expected|.")] = None,
     rtol: Annotated[float | None, typer.Option(help="See --atol; either replaces the oracle's rule.")] = None,
     measure_perf: Annotated[bool, typer.Option("--measure-perf", help="Time correct candidates too.")] = False,
+    profile: o.Profiler = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
     out: o.Out = None,
@@ -52,6 +53,7 @@ def evaluate(
     from pkb.judge import Judge, Limits
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
+    _check_profiler(profile, out)
     limits = Limits(load_s=timeout, trial_s=timeout)
     records: list[Record] = []
     with Judge(platform, limits) as judge:
@@ -66,6 +68,7 @@ def evaluate(
                         one,
                         tolerance=_tolerance(atol, rtol),
                         measure_perf=measure_perf,
+                        profile=profile is not None,
                         out=folder,
                         progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]
                     )
@@ -79,6 +82,13 @@ def evaluate(
     if not as_json:
         print_verdicts(records, out)
     raise typer.Exit(0 if all(record.correct for record in records) else 1)
+
+
+def _check_profiler(name: str | None, out: Path | None) -> None:
+    if o.chosen_profiler(name) == "ncu":
+        raise UsageError("ncu changes how kernels run; use `pkb dryrun PROBLEM --candidate FILE --profile ncu`")
+    if name and out is None:
+        raise UsageError("--profile writes a trace per candidate; say where with --out DIR")
 
 
 def _jobs(

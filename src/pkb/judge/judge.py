@@ -1,6 +1,6 @@
 """The judge: problem and candidate in, record out. Read this file top to bottom for the whole story."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +15,7 @@ from pkb.judge.compare import Tolerance
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
+from pkb.judge.profile import Profile, profile_of, take_profile
 from pkb.judge.reference import References
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
@@ -32,9 +33,11 @@ Progress = Callable[[str], None]
 class Judge:
     """Holds the secret, the expected outputs and the clocks. Use as a context manager, or call close()."""
 
-    def __init__(self, platform: str = "auto", limits: Limits | None = None):
+    def __init__(self, platform: str = "auto", limits: Limits | None = None, wrapper: Sequence[str] = ()):
         self.platform = platform_named(platform)
         self.limits = limits or Limits()
+        self.wrapper = wrapper
+        """A profiler's command, to start all ranks under."""
         self.seeds = Seeds()
         self.references = References()
         self._nursery: Nursery | None = None
@@ -42,7 +45,7 @@ class Judge:
     @property
     def nursery(self) -> Nursery:
         if self._nursery is None:
-            self._nursery = Nursery(self.platform)
+            self._nursery = Nursery(self.platform, self.wrapper)
             self._nursery.wait_until_ready()
         return self._nursery
 
@@ -81,6 +84,7 @@ class Judge:
         *,
         tolerance: Tolerance | None = None,
         measure_perf: bool = False,
+        profile: bool = False,
         out: Path | None = None,
         progress: Progress = lambda step: None,
     ) -> Record:
@@ -92,11 +96,13 @@ class Judge:
                 seen.reference = self.references.get(setup, self.nursery, self.seeds)
             with seen.timed("candidate"):
                 self._try(setup, candidate, tolerance, measure_perf, progress, seen)
+            if profile:
+                progress("profiling")
+                with seen.timed("profile"):
+                    seen.profile = self._profile(setup, candidate)
         except Failure as failure:
             seen.fail(failure)
-            if failure.evidence.get("check") == "nursery":
-                # The next judgement starts a new one.
-                self.close()
+            self._give_up_if_lost(failure)
         record = self._record(setup, candidate, tolerance, seen)
         if out:
             artifacts.save(out, record, candidate, seen)
@@ -124,6 +130,22 @@ class Judge:
             if left := world.end():
                 raise _left_behind(left)
 
+    def _profile(self, setup: Setup, candidate: Candidate) -> Profile:
+        """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
+        try:
+            with self.candidate_world(setup, candidate, Seen()) as world:
+                profile = take_profile(world, setup, self.seeds)
+                world.end()
+                return profile
+        except Failure as failure:
+            self._give_up_if_lost(failure)
+            return profile_of({}, [failure.reason])
+
+    def _give_up_if_lost(self, failure: Failure) -> None:
+        """The next judgement starts a new nursery."""
+        if failure.evidence.get("check") == "nursery":
+            self.close()
+
     @contextmanager
     def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen) -> Iterator[World]:
         """A started world with the candidate loaded on every rank."""
@@ -149,6 +171,7 @@ class Judge:
             evidence=seen.evidence,
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
             timing=asdict(seen.timing) if seen.timing else None,
+            profile=seen.profile.summary if seen.profile else None,
             environment=environment(self.platform),
             seconds=seen.seconds,
         )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
@@ -18,6 +19,9 @@ from pkb.platforms import Platform
 from pkb.record import Verdict
 
 _NURSERY_S = 120.0
+_CLOSE_S = 15.0
+_WRAPPED_CLOSE_S = 120.0
+"""A profiler writes its report at the end."""
 # Everything else (keys, tokens, settings of the person's shell) stays outside.
 _INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_\w+|NVIDIA_\w+|NCCL_\w+")
 
@@ -25,8 +29,9 @@ _INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_\w+|NV
 class Nursery:
     """Starts the nursery and passes orders to it. Everything dies with this process."""
 
-    def __init__(self, platform: Platform):
+    def __init__(self, platform: Platform, wrapper: Sequence[str] = ()):
         self.platform = platform
+        self.wrapper = wrapper
         self.folder = Path(tempfile.mkdtemp(prefix="pkb-"))
         self.shared = _shared_memory_folder()
         self._worlds = itertools.count()
@@ -38,20 +43,25 @@ class Nursery:
         theirs.close()
 
     def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
-        package_root = str(Path(__file__).parents[2])
-        environment = kept | {"PYTHONPATH": package_root, "HOME": str(self.folder), "TMPDIR": str(self.folder)}
-        folders = [str(self.folder), str(self.shared)]
-        settings = json.dumps({"folders": folders, "service": self.platform.service()})
+        # Profilers do not like the service, MPS, and follow a rank that is a program of its own, not a bare fork.
+        service = [] if self.wrapper else self.platform.service()
+        settings = {"folders": [str(self.folder), str(self.shared)], "service": service, "execute": bool(self.wrapper)}
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "pkb.judge.nursery_main", str(theirs.fileno()), settings],
-            env=environment | self.platform.nursery_environment(self.folder),
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
+            [*self.wrapper, sys.executable, "-P", "-m", "pkb.judge.nursery_main", json.dumps(settings)],
+            env=self._environment(),
+            # The one descriptor that a wrapper is sure to hand on.
+            stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             # Its own session: Ctrl+C reaches the judge alone, which then ends the ranks in order.
             start_new_session=True,
         )
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
+        package_root = str(Path(__file__).parents[2])
+        ours = {"PYTHONPATH": package_root, "HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        every = kept | ours | self.platform.nursery_environment(self.folder)
+        return {key: value for key, value in every.items() if not (self.wrapper and key.startswith("CUDA_MPS_"))}
 
     def wait_until_ready(self) -> None:
         self._answer("ready")
@@ -88,7 +98,7 @@ class Nursery:
     def close(self) -> None:
         self.channel.close()
         try:
-            self.process.wait(timeout=15)
+            self.process.wait(timeout=_WRAPPED_CLOSE_S if self.wrapper else _CLOSE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +30,7 @@ from pkb.judge.channel import Channel, ChannelClosed, Message, wire_name
 from pkb.judge.compare import raw
 from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64, widened
+from pkb.judge.profilers import PROFILERS
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
@@ -169,12 +171,12 @@ class Rank:
         self.calls = []
         return {"ns": spans}, []
 
-    def profile(self) -> tuple[Message, list[Tensor]]:
-        """Run the prepared calls under torch's profiler; a Chrome trace goes to trace.json in the rank's folder."""
-        with torch.profiler.profile(record_shapes=True) as profiler:
-            answer = self.run()
-        profiler.export_chrome_trace(str(self.folder / "trace.json"))
-        return answer
+    def profile(self, tool: str) -> tuple[Message, list[Tensor]]:
+        """The prepared calls under a profiler, which leaves what it saw in the rank's folder."""
+        calls = [partial(self.solution, *call.args) for call in self.calls]
+        PROFILERS[tool](calls, self.platform, self.folder)
+        self.calls = []
+        return {}, []
 
     def _case(self, shape: Message, call: Message) -> Case:
         size = Size(shape["m"], shape["n"])

@@ -9,6 +9,7 @@ from typing import Any
 from pkb.judge.check import Outputs, Wrong
 from pkb.judge.failure import Failure
 from pkb.judge.logs import Logs
+from pkb.judge.profile import Profile
 from pkb.judge.reference import Reference
 from pkb.judge.timing import Timing
 from pkb.record import Verdict
@@ -24,6 +25,7 @@ class Seen:
     outputs: Outputs = field(default_factory=dict)
     """Of the last trial that handed any over."""
     timing: Timing | None = None
+    profile: Profile | None = None
     logs: Logs | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
