@@ -5,24 +5,25 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 # Everything else (keys, tokens, settings of the person's shell) stays outside.
-_INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_\w+|NVIDIA_\w+|NCCL_\w+")
+_INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+")
 # Read when the libraries are loaded; threads of theirs would not survive the fork.
 _ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
 _started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 
 
-def start() -> None:
+def start(wrapper: Sequence[str] = ()) -> None:
     """Begin now; the next nursery takes it over. Without one, it ends with this process."""
     ours, theirs = socket.socketpair()
     kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "pkb.judge.nursery_main", str(theirs.fileno())],
+        [*wrapper, sys.executable, "-P", "-m", "pkb.judge.nursery_main"],
         env={**kept, **_ONE_THREAD, "PYTHONPATH": str(Path(__file__).parents[1])},
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
+        # The one descriptor that a wrapper is sure to hand on.
+        stdin=theirs.fileno(),
         stdout=subprocess.DEVNULL,
         # Its own session: Ctrl+C reaches the judge alone, which then ends the ranks in order.
         start_new_session=True,
@@ -31,8 +32,8 @@ def start() -> None:
     _started.append((process, ours))
 
 
-def take() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The process and our end of its channel: it waits for its settings there."""
-    if not _started:
-        start()
+def take(wrapper: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """The process and our end of its channel, where it waits for its settings; under a wrapper, always a new one."""
+    if wrapper or not _started:
+        start(wrapper)
     return _started.pop()

@@ -51,6 +51,8 @@ class Record:
     evidence: dict[str, Any] = field(default_factory=dict)
     pace: Pace = Pace.UNTIMED
     timing: dict[str, Any] | None = None
+    profile: dict[str, Any] | None = None
+    """Where the time of a few calls went, when asked for; the trace lies beside the record."""
     environment: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall time of the judgement's own phases."""

@@ -45,6 +45,10 @@ def test_list_and_show() -> None:
         (["eval", "1", "--candidate", "reference", "--m", "4"], "give --m and --n together"),
         (["eval", "1"], "either --candidate FILE, or --solutions-dir DIR with --backend NAME"),
         (["eval", "9", "--solutions-dir", str(SOLUTIONS), "--backend", "triton"], "problems that have a file there"),
+        (["eval", "1", "--candidate", "reference", "--profile"], "say where with --out DIR"),
+        (["eval", "1", "--candidate", "reference", "--profile", "ncu"], "use `pkb dryrun PROBLEM"),
+        (["dryrun", "1", "--candidate", "reference", "--profile", "ncu"], "use --profile ncu with --nproc 1"),
+        (["dryrun", "1", "--candidate", "reference", "--profile=nsys"], "choose from torch, ncu"),
         (["show", "nothing_like_it"], "no problem or category"),
         (["inspect", "/no/such/folder"], "no problem or category"),
         (["list", "--category", "Tensor"], "no category 'Tensor'; there are"),
@@ -94,12 +98,13 @@ def test_options_have_environment_twins() -> None:
     assert "1 trials x 3 calls x 2 ranks" in ran.stdout
 
 
-def test_dryrun_prints_outputs_and_writes_traces(tmp_path: Path) -> None:
+def test_dryrun_prints_outputs_and_writes_a_trace(tmp_path: Path) -> None:
     ran = pkb("dryrun", "13", "--candidate", "reference", "--nproc", "2", "--profile", "--out", str(tmp_path))
     assert ran.returncode == 0, ran.stderr
     assert "output 0: float32[32, 24]" in ran.stdout
-    traces = [json.loads((tmp_path / f"rank_{rank}.json").read_text()) for rank in range(2)]
-    assert all(any("mm" in event.get("name", "") for event in trace["traceEvents"]) for trace in traces)
+    assert "cpu operators in 3 calls; idle: rank 0 " in ran.stdout
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {event["pid"] for event in events if event["name"] == "aten::mm"} == {1, 2}
 
 
 def test_doctor_judges_something() -> None:

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from pkb.cli.options import PROFILERS
 from pkb.errors import UsageError
 
 app = typer.Typer(
@@ -23,7 +24,8 @@ def main() -> None:
     for verb in (evaluate, listing, show, dryrun, inspect, lint, doctor):
         verb.register(app)
     try:
-        sys.exit(app(auto_envvar_prefix="PKB", standalone_mode=False) or 0)
+        arguments = with_profiler_named(sys.argv[1:])
+        sys.exit(app(arguments, auto_envvar_prefix="PKB", standalone_mode=False) or 0)
     except UsageError as error:
         _refuse(str(error))
     except BrokenPipeError:
@@ -36,6 +38,15 @@ def main() -> None:
         if message is None:
             raise
         _refuse(message().replace("\n", " "))
+
+
+def with_profiler_named(arguments: list[str]) -> list[str]:
+    """`--profile` alone means torch's profiler; the parser wants that said."""
+    named = []
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        bare = word == "--profile" and "--" not in named and following not in PROFILERS
+        named += [word, PROFILERS[0]] if bare else [word]
+    return named
 
 
 def _refuse(message: str) -> None:

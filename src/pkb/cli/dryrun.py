@@ -2,12 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pkb import ahead
 from pkb.cli import options as o
+from pkb.cli.tables import kernel_lines, profile_lines
+
+if TYPE_CHECKING:
+    from pkb.judge.ncu import Ncu
+    from pkb.judge.profile import Profile
 
 
 def register(app: typer.Typer) -> None:
@@ -25,10 +30,12 @@ def dryrun(
     n: o.N = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
-    profile: Annotated[bool, typer.Option("--profile", help="Write a Chrome trace per rank.")] = False,
-    out: o.Out = None,
+    profile: o.Profiler = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for what --profile leaves; `traces` if none is given.")
+    ] = None,
 ) -> None:
-    """Run a candidate once on every rank and print what it returns; with --profile, trace it.
+    """Run a candidate once on every rank and print what it returns; with --profile, say where its time goes.
 
     Example: pkb dryrun 13 --candidate my.py --profile --out traces
     """
@@ -40,18 +47,39 @@ def dryrun(
 
     found = o.chosen_suite(suite).load(problem)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
-    traces = (out or Path("traces")) if profile else None
-    with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
-        setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
-        try:
-            ranks = dry_run(judge, setup, one, traces)
-        except Failure as failure:
-            print(f"{failure.verdict}: {failure.reason}", *failure.evidence.get("traceback", []), sep="\n  ")
-            raise typer.Exit(1) from None
-        except KeyboardInterrupt:
-            print("\ninterrupted: no rank left running", file=sys.stderr)
-            raise typer.Exit(130) from None
-    for rank, lines in enumerate(ranks):
-        print(f"rank {rank}", *lines, sep="\n  ")
-    if traces:
-        print(f"traces in {traces}/rank_*.json (open them in a Chrome trace viewer)")
+    folder = out or Path("traces")
+    ncu = _ncu(folder, platform, nproc) if o.chosen_profiler(profile) == "ncu" else None
+    try:
+        with Judge(platform, Limits(load_s=timeout, trial_s=timeout), ncu.wrapper() if ncu else ()) as judge:
+            setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
+            seen = dry_run(judge, setup, one, profile)
+        for rank, lines in enumerate(seen.ranks):
+            print(f"rank {rank}", *lines, sep="\n  ")
+        if seen.profile:
+            _show(seen.profile, folder / "trace.json")
+        if ncu:
+            print(*kernel_lines(ncu.kernels()), f"report in {ncu.report} (open it with ncu-ui)", sep="\n")
+    except Failure as failure:
+        print(f"{failure.verdict}: {failure.reason}", *failure.evidence.get("traceback", []), sep="\n  ")
+        if ncu and failure.evidence.get("check") == "nursery":
+            print(f"  ncu: {ncu.trouble()}")
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("\ninterrupted: no rank left running", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def _ncu(folder: Path, platform: str, nproc: int) -> "Ncu":
+    from pkb.judge.ncu import Ncu, refuse
+    from pkb.platforms import platform_named
+
+    refuse(platform_named(platform), nproc)
+    return Ncu(folder)
+
+
+def _show(profile: "Profile", path: Path) -> None:
+    print(*profile_lines(profile.summary), sep="\n")
+    if profile.trace is None:
+        raise typer.Exit(1)
+    profile.write(path)
+    print(f"trace in {path} (open it at ui.perfetto.dev or in chrome://tracing)")

@@ -45,6 +45,7 @@ def evaluate(
     baselines: Annotated[
         str, typer.Option(help="Also time what torch.compile makes of the reference: `all`, or names with commas.")
     ] = "",
+    profile: o.Profiler = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
     out: o.Out = None,
@@ -62,6 +63,7 @@ def evaluate(
     from pkb.judge.rigor import rigor_named
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
+    _check_profiler(profile, out)
     limits = Limits(load_s=timeout, trial_s=timeout)
     timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
     extra = baselines_named(baselines)
@@ -79,6 +81,7 @@ def evaluate(
                         tolerance=_tolerance(atol, rtol),
                         rigor=timed,
                         baselines=extra,
+                        profile=profile is not None,
                         out=folder,
                         progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]
                     )
@@ -92,6 +95,13 @@ def evaluate(
     if not as_json:
         print_verdicts(records, out)
     raise typer.Exit(0 if all(record.correct for record in records) else 1)
+
+
+def _check_profiler(name: str | None, out: Path | None) -> None:
+    if o.chosen_profiler(name) == "ncu":
+        raise UsageError("ncu changes how kernels run; use `pkb dryrun PROBLEM --candidate FILE --profile ncu`")
+    if name and out is None:
+        raise UsageError("--profile writes a trace per candidate; say where with --out DIR")
 
 
 def _jobs(

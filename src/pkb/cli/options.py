@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pkb.problem import Size
     from pkb.registry import Suite
 
+PROFILERS = ("torch", "ncu")
+
 Problems = Annotated[
     str,
     typer.Argument(help="Numbers, ranges, names, a category or `all`: 13; 1-8,13; gemm_allreduce."),
@@ -33,8 +35,22 @@ M = Annotated[int | None, typer.Option("--m", min=1, help="Rows, in place of --s
 N = Annotated[int | None, typer.Option("--n", min=1, help="Columns, in place of --size; with --m.")]
 PlatformName = Annotated[str, typer.Option("--platform", help="Where ranks live: auto takes the best one found.")]
 Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds for each phase: loading, one trial.")]
+Profiler = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="[torch|ncu]",
+        help="Trace three more calls on all ranks with torch's profiler; `--profile ncu` has ncu look at one rank.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for records, logs per rank and both sides' outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def chosen_profiler(name: str | None) -> str | None:
+    if name is not None and name not in PROFILERS:
+        raise UsageError(f"unknown profiler {name!r}; choose from {', '.join(PROFILERS)}")
+    return name
 
 
 def chosen_suite(folder: Path | None) -> "Suite":

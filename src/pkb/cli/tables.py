@@ -2,14 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from pkb.judge.ncu import Kernel
     from pkb.record import Record
 
+_MOST_ROWS = 8
+_NAME_LENGTH, _NOTE_LENGTH = 100, 500
 _COLOURS = {"CORRECT": "green", "ENVIRONMENT": "yellow"}
 
 
@@ -17,6 +20,9 @@ def print_verdicts(records: "list[Record]", out: Path | None) -> None:
     """A table on a terminal; lines have already said it all in a pipe."""
     if sys.stdout.isatty():
         _print_table(records)
+    for record in records:
+        if record.profile:
+            print(f"{record.problem}  {record.candidate['name']}", *profile_lines(record.profile), sep="\n  ")
     right = sum(record.correct for record in records)
     timed = "" if any(record.timing for record in records) else ", untimed"
     where = f"; records in {out}" if out else ""
@@ -49,3 +55,36 @@ def speed_up(record: "Record") -> str:
         return "-"
     low, high = record.timing["interval"]
     return f"{record.timing['speedup']:.2f} ({low:.2f}-{high:.2f}) {record.pace}"
+
+
+def profile_lines(profile: dict[str, Any]) -> list[str]:
+    """Where the time went, in a few lines."""
+    shares = [f"rank {rank} {share:.0%}" for rank, share in profile["idle"].items()]
+    idle = f"; idle: {', '.join(shares)}" if shares else ""
+    top = profile["top"][:_MOST_ROWS]
+    rows = [f"{row['share']:6.1%}  {_cost(row['calls'], row['us'])}  {_safe(row['name'])}" for row in top]
+    notes = [_safe(note, _NOTE_LENGTH) for note in profile["notes"]]
+    return [f"{profile['of']} in {profile['calls']} calls{idle}", *rows, *notes]
+
+
+def kernel_lines(kernels: "list[Kernel]") -> list[str]:
+    """What ncu counted, in a few lines."""
+    rows = [
+        f"{_percent(k.compute)}  {_percent(k.memory)}  {_cost(k.calls, k.us)}  {_safe(k.name)}"
+        for k in kernels[:_MOST_ROWS]
+    ]
+    return ["compute and memory throughput, of the most that the GPU can do", *rows]
+
+
+def _percent(value: float | None) -> str:
+    return "   n/a" if value is None else f"{value:5.1f}%"
+
+
+def _cost(calls: int, us: float) -> str:
+    return f"{calls:5} x {us:10.1f} us"
+
+
+def _safe(text: str, length: int = _NAME_LENGTH) -> str:
+    """A candidate chooses its kernels' names: nothing in them may steer a terminal."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown if len(shown) <= length else f"{shown[:length]}..."

@@ -6,18 +6,21 @@ from typing import Any
 import torch
 
 from pkb.candidate import Candidate
+from pkb.judge.profilers import TRACE
 from pkb.judge.seen import Seen
 from pkb.record import Record
 
 
 def save(folder: Path, record: Record, candidate: Candidate, seen: Seen) -> None:
-    """record.json, candidate.py, logs/rank_*.txt, and {reference,candidate}/rank_*.pt of the last trial seen."""
+    """record.json, candidate.py, trace.json, logs/rank_*.txt; {reference,candidate}/rank_*.pt of the last trial."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "candidate.py").write_bytes(candidate.source)
     for rank in range(record.setup["world"]):
         if seen.logs:
             _write(folder / "logs" / f"rank_{rank}.txt", seen.logs.text(rank))
         _save_rank(folder, rank, seen)
+    if seen.profile:
+        seen.profile.write(folder / TRACE)
     record.write(folder / "record.json")
 
 

@@ -15,6 +15,7 @@ from pkb.judge.compare import Tolerance
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
+from pkb.judge.profile import Profile, profile_of, take_profile
 from pkb.judge.reference import References
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
@@ -33,9 +34,11 @@ Progress = Callable[[str], None]
 class Judge:
     """Holds the secret, the expected outputs and the clocks. Use as a context manager, or call close()."""
 
-    def __init__(self, platform: str = "auto", limits: Limits | None = None):
+    def __init__(self, platform: str = "auto", limits: Limits | None = None, wrapper: Sequence[str] = ()):
         self.platform = platform_named(platform)
         self.limits = limits or Limits()
+        self.wrapper = wrapper
+        """A profiler's command, to start all ranks under."""
         self.seeds = Seeds()
         self.references = References()
         self._nursery: Nursery | None = None
@@ -43,7 +46,7 @@ class Judge:
     @property
     def nursery(self) -> Nursery:
         if self._nursery is None:
-            self._nursery = Nursery(self.platform)
+            self._nursery = Nursery(self.platform, self.wrapper)
             self._nursery.wait_until_ready()
         return self._nursery
 
@@ -84,6 +87,7 @@ class Judge:
         tolerance: Tolerance | None = None,
         rigor: Rigor | None = None,
         baselines: Sequence[str] = (),
+        profile: bool = False,
         out: Path | None = None,
         progress: Progress = lambda step: None,
     ) -> Record:
@@ -95,14 +99,13 @@ class Judge:
                 seen.reference = self.references.get(setup, self.nursery, self.seeds)
             with seen.timed("candidate"):
                 self._try(setup, candidate, tolerance, progress, seen, rigor, baselines)
+            if profile:
+                progress("profiling")
+                with seen.timed("profile"):
+                    seen.profile = self._profile(setup, candidate)
         except Failure as failure:
             seen.fail(failure)
-            if failure.verdict is not Verdict.WRONG:
-                # A candidate that broke down may have taken the device, and with it the reference's ranks, along.
-                self.references.release(kill=True)
-            if failure.evidence.get("check") == "nursery":
-                # The next judgement starts a new one.
-                self.close()
+            self._give_up_if_lost(failure)
         record = self._record(setup, candidate, tolerance, seen)
         if out:
             artifacts.save(out, record, candidate, seen)
@@ -131,6 +134,24 @@ class Judge:
                 seen.timing = measure(reference, world, setup, self.seeds, seen.expected, rigor, baselines)
             if left := world.end():
                 raise _left_behind(left)
+
+    def _profile(self, setup: Setup, candidate: Candidate) -> Profile:
+        """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
+        try:
+            with self.candidate_world(setup, candidate, Seen()) as world:
+                profile = take_profile(world, setup, self.seeds)
+                world.end()
+                return profile
+        except Failure as failure:
+            self._give_up_if_lost(failure)
+            return profile_of({}, [failure.reason])
+
+    def _give_up_if_lost(self, failure: Failure) -> None:
+        """A candidate that broke down may have taken the device along, and a lost nursery takes all: start afresh."""
+        if failure.verdict is not Verdict.WRONG:
+            self.references.release(kill=True)
+        if failure.evidence.get("check") == "nursery":
+            self.close()
 
     @contextmanager
     def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen) -> Iterator[World]:
@@ -162,6 +183,7 @@ class Judge:
             evidence=seen.evidence,
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
             timing=asdict(seen.timing) if seen.timing else None,
+            profile=seen.profile.summary if seen.profile else None,
             environment=environment(self.platform),
             seconds=seen.seconds,
         )

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from pkb import ahead
@@ -15,28 +16,36 @@ from pkb.platforms import Platform
 from pkb.record import Verdict
 
 _NURSERY_S = 120.0
+_CLOSE_S = 15.0
+_WRAPPED_CLOSE_S = 120.0
+"""A profiler writes its report at the end."""
 
 
 class Nursery:
     """Starts the nursery and passes orders to it. Everything dies with this process."""
 
-    def __init__(self, platform: Platform):
+    def __init__(self, platform: Platform, wrapper: Sequence[str] = ()):
         self.platform = platform
+        self.wrapper = wrapper
         self.folder = Path(tempfile.mkdtemp(prefix="pkb-"))
         self.shared = _shared_memory_folder()
         self._worlds = itertools.count()
         self.exits: dict[tuple[int, int], int] = {}
         """(world, rank): exit code, negative for a signal."""
-        self.process, ours = ahead.take()
+        self.process, ours = ahead.take(self.wrapper)
         self.channel = Channel(ours)
         self.channel.send(self._settings())
 
     def _settings(self) -> Message:
         private = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        environment = private | self.platform.nursery_environment(self.folder)
+        # Profilers do not like the service, MPS, and follow a rank that is a program of its own, not a bare fork.
+        unwrapped = {k: v for k, v in environment.items() if not (self.wrapper and k.startswith("CUDA_MPS_"))}
         return {
-            "environment": private | self.platform.nursery_environment(self.folder),
+            "environment": unwrapped,
             "folders": [str(self.folder), str(self.shared)],
-            "service": self.platform.service(),
+            "service": [] if self.wrapper else self.platform.service(),
+            "execute": bool(self.wrapper),
         }
 
     def wait_until_ready(self) -> None:
@@ -74,7 +83,7 @@ class Nursery:
     def close(self) -> None:
         self.channel.close()
         try:
-            self.process.wait(timeout=15)
+            self.process.wait(timeout=_WRAPPED_CLOSE_S if self.wrapper else _CLOSE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -1,13 +1,14 @@
 """The process that ranks are forked from: it has imported torch and Triton, and has never touched a GPU.
 
-Run as `python -m pkb.judge.nursery_main FD`: it is told its settings and obeys the judge on socket FD, reports ranks that
-end, and adopts what candidates leave behind, so that it can be ended. When the judge goes away, however
-that happens, it kills every descendant, removes the judge's folders and exits.
+Run as `python -m pkb.judge.nursery_main`. It is told its settings, and obeys the judge, on the socket that is its
+stdin. It reports ranks that end, and adopts what candidates leave behind, so that it can be ended. When the judge
+goes away, however that happens, it kills every descendant, removes the judge's folders and exits.
 """
 
 import contextlib
 import ctypes
 import importlib
+import json
 import os
 import select
 import shutil
@@ -29,14 +30,17 @@ _PRELOADED = ("torch", "torch.distributed")
 # These look at the environment when they are loaded, so the settings come first.
 _PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.judge.rank", "pkb.registry")
 _PRELOADED_IF_THERE = ("triton", "triton.language")
+_RANK_PROGRAM = "import json, sys; from pkb.judge.rank import run_rank; run_rank(*json.loads(sys.argv[1]))"
 
 
 class NurseryProcess:
     """Worlds by number, and the ranks alive in each."""
 
-    def __init__(self, channel: Channel, folders: list[str], service: list[str]):
+    def __init__(self, channel: Channel, folders: list[str], service: list[str], execute: bool):
         self.channel = channel
         self.folders = folders
+        self.execute = execute
+        """Whether a rank starts as a program of its own, with imports of its own."""
         self.service = Service(service)
         self.ranks: dict[int, tuple[int, int]] = {}
         """pid: (world, rank)"""
@@ -94,7 +98,8 @@ class NurseryProcess:
             channel, log = fds[2 * rank : 2 * rank + 2]
             kept = {channel, log, 0, 1, 2, *([listener.fileno()] if rank == 0 else [])}
             close_all_but(kept)
-            run_rank(order, rank, channel, log, listener.detach() if rank == 0 else None)
+            start = execute_rank if self.execute else run_rank
+            start(order, rank, channel, log, listener.detach() if rank == 0 else None)
             status = 0
         finally:
             # Never run the nursery's own clean-up in a fork of it.
@@ -217,6 +222,15 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
+def execute_rank(order: Message, rank: int, *fds: int | None) -> None:
+    """run_rank in a program of its own, which takes this process's place."""
+    for fd in fds:
+        if fd is not None:
+            os.set_inheritable(fd, True)
+    what = json.dumps([order, rank, *fds])
+    os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, what])
+
+
 def close_all_but(kept: set[int]) -> None:
     for name in os.listdir("/dev/fd"):
         if int(name) not in kept:
@@ -244,9 +258,18 @@ def command_line(pid: int) -> str:
         return f"process {pid}"
 
 
+def judges_socket() -> socket.socket:
+    """Stdin, of which ranks inherit only the null device."""
+    taken = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return taken
+
+
 def main() -> None:
+    channel = Channel(judges_socket())
     adopt_orphans()
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     for name in _PRELOADED:
         importlib.import_module(name)
     with contextlib.suppress(ChannelClosed):

@@ -14,12 +14,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -29,6 +28,7 @@ from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64
+from pkb.judge.profilers import PROFILERS
 from pkb.judge.stopwatch import Stopwatch
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
@@ -182,12 +182,12 @@ class Rank:
         self.stopwatch.stretch(self.calls, _nothing if empty else self.solution, count, spin_s)
         return {}, []
 
-    def profile(self) -> tuple[Message, list[Tensor]]:
-        """Run the prepared calls under torch's profiler; a Chrome trace goes to trace.json in the rank's folder."""
-        with torch.profiler.profile(record_shapes=True) as profiler:
-            answer = self.run()
-        profiler.export_chrome_trace(str(self.folder / "trace.json"))
-        return answer
+    def profile(self, tool: str) -> tuple[Message, list[Tensor]]:
+        """The prepared calls under a profiler, which leaves what it saw in the rank's folder."""
+        calls = [partial(self.solution, *call.args) for call in self.calls]
+        PROFILERS[tool](calls, self.platform, self.folder)
+        self.calls = []
+        return {}, []
 
     def _case(self, shape: Message, call: Message) -> Case:
         size = Size(shape["m"], shape["n"])

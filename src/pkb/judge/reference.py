@@ -1,5 +1,6 @@
 """What the reference and its oracle return: computed once for a setup, shared by all its candidates."""
 
+import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
@@ -76,9 +77,11 @@ class References:
 
     def release(self, kill: bool = False) -> None:
         """Let the resident ranks go."""
-        if self._world:
-            self._world.end(kill)
-        self._world = None
+        world, self._world = self._world, None
+        # A nursery that has gone has taken them along.
+        with contextlib.suppress(Failure):
+            if world:
+                world.end(kill)
 
 
 def compute(world: World, setup: Setup, seeds: Seeds) -> Reference:

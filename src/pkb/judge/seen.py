@@ -10,6 +10,7 @@ from pkb.judge.check import Outputs, Wrong
 from pkb.judge.failure import Failure
 from pkb.judge.logs import Logs
 from pkb.judge.pace import Timing
+from pkb.judge.profile import Profile
 from pkb.judge.reference import Reference
 from pkb.record import Verdict
 
@@ -24,6 +25,7 @@ class Seen:
     outputs: Outputs = field(default_factory=dict)
     """Of the last trial that handed any over."""
     timing: Timing | None = None
+    profile: Profile | None = None
     logs: Logs | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
