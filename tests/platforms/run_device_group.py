@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as funcol
 
 from pkb.platforms import _device_group
 from pkb.platforms._symmetric import SymmetricMemory
@@ -55,7 +56,11 @@ def reductions(world: int, dtype: torch.dtype):
         dist.reduce_scatter_tensor(out, values(4 * world, 3, dtype=dtype), group=group)
         return [out]
 
-    return [all_reduce, maximum, reduce, reduce_scatter_tensor]
+    def compiled(group):
+        # What torch.compile makes of dist.all_reduce: an operator that finds the group by its name.
+        return [funcol.all_reduce(values(3, 2, dtype=dtype), "sum", group) * 1]
+
+    return [all_reduce, maximum, reduce, reduce_scatter_tensor, compiled]
 
 
 def movements(world: int, dtype: torch.dtype):

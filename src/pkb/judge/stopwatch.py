@@ -29,6 +29,7 @@ _POISON = 0xFF
 
 class Stopwatch:
     def __init__(self, platform: Platform, world: int, device: torch.device):
+        platform.tidy()
         self.clock = platform.clock()
         self.meet = _meeting(device) if world > 1 else _alone
         self.synchronize = platform.synchronize

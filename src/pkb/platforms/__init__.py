@@ -69,6 +69,9 @@ class Platform(Protocol):
     def synchronize(self) -> None:
         """Wait for all work that this rank has launched."""
 
+    def tidy(self) -> None:
+        """Hand unused device memory back, so that all ranks that are timed start alike."""
+
     def delay(self, seconds: float) -> None:
         """Hold this rank's next launch back, without waiting for earlier ones."""
 

@@ -66,6 +66,11 @@ class DeviceGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:  # noqa: N802
         return BACKEND
 
+    @property
+    def group_name(self) -> str:
+        """Torch keeps the name with a group's backends, and this group has none; compilers ask for it."""
+        return dist.distributed_c10d._world.pg_names[self]
+
     def __repr__(self) -> str:
         return f"DeviceGroup(rank {self._me} of {self._size})"
 

@@ -29,6 +29,9 @@ class Gpu:
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
+    def tidy(self) -> None:
+        torch.cuda.empty_cache()
+
     def delay(self, seconds: float) -> None:
         if seconds:
             torch.cuda._sleep(int(seconds * _CYCLES_PER_S))

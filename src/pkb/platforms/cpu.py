@@ -55,6 +55,9 @@ class Cpu:
     def synchronize(self) -> None:
         pass
 
+    def tidy(self) -> None:
+        pass
+
     def delay(self, seconds: float) -> None:
         time.sleep(seconds)
         set_lag(seconds * _LAG_SHARE)

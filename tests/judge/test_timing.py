@@ -1,0 +1,179 @@
+"""Timing end to end on CPU, with candidates that are other than they seem while they are timed."""
+
+import pytest
+
+from pkb.candidate import Candidate
+from pkb.cost import Cost, Link
+from pkb.errors import UsageError
+from pkb.judge import Judge
+from pkb.judge.failure import Failure
+from pkb.judge.outside import Slope, calls_for, check_claim
+from pkb.judge.pace import bootstrap, compared, is_narrow, skew
+from pkb.judge.rigor import RIGORS, rigor_named
+from pkb.judge.sides import Plan
+from pkb.record import Pace, Record, Verdict
+from pkb.registry import load, problems
+from pkb.roofline import Hardware
+
+QUICK = RIGORS["quick"]
+HEAD = """
+import time
+import torch.distributed as dist
+
+calls = 0
+
+def honest(tensor):
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+
+def solution(tensor):
+    global calls
+    calls += 1
+    {body}
+"""
+
+
+def judged(judge: Judge, body: str) -> Record:
+    setup = judge.pose("allreduce", nproc=2, trials=2)
+    return judge.judge(setup, Candidate.of(HEAD.format(body=body).encode()), rigor=QUICK)
+
+
+def test_a_record_says_how_it_was_timed(judge: Judge) -> None:
+    record = judged(judge, "return honest(tensor)")
+    assert record.verdict is Verdict.CORRECT, record.reason
+    timing = record.timing
+    assert timing is not None
+    low, high = timing["interval"]
+    assert 0 < low <= timing["speedup"] <= high
+    assert timing["checked_calls"] == QUICK.checked_blocks
+    assert timing["warm_up_calls"] == {"reference": QUICK.warm_up, "candidate": QUICK.warm_up}
+    blocks = timing["blocks_us"]
+    assert len(blocks["reference"]) == len(blocks["candidate"]) >= QUICK.calls / QUICK.calls_per_block
+    assert {len(call) for side in blocks.values() for block in side for call in block} == {2}
+    assert Record.from_json(record.to_json()).timing == {**timing, "interval": [low, high]}
+
+
+def test_right_in_the_trials_and_wrong_when_timed(judge: Judge) -> None:
+    record = judged(judge, "return honest(tensor) if calls < 20 else tensor.clone()")
+    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "timed-values")
+    assert "timed block" in record.reason
+
+
+def test_a_result_kept_from_an_earlier_timed_call(judge: Judge) -> None:
+    body = "global kept; kept = honest(tensor) if calls < 20 else kept; return kept.clone()"
+    record = judged(judge, body)
+    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "timed-values")
+
+
+def test_a_bent_clock_is_a_cheat(judge: Judge) -> None:
+    body = "time.sleep(0.06); return honest(tensor)"
+    slow_clock = "real = time.perf_counter_ns\ntime.perf_counter_ns = lambda: real() // 1000\n"
+    source = HEAD.replace("calls = 0", slow_clock + "calls = 0").format(body=body)
+    setup = judge.pose("allreduce", nproc=2, trials=1)
+    record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK)
+    assert (record.verdict, record.evidence["check"]) == (Verdict.CHEAT, "outside-clock"), record.reason
+
+
+def test_a_stopped_clock_breaks_the_protocol(judge: Judge) -> None:
+    source = HEAD.replace("calls = 0", "time.perf_counter_ns = lambda: 7\ncalls = 0").format(
+        body="return honest(tensor)"
+    )
+    setup = judge.pose("allreduce", nproc=2, trials=1)
+    record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK)
+    assert (record.verdict, record.evidence["check"]) == (Verdict.CRASH, "protocol"), record.reason
+
+
+IN_PLACE = [p.stem for p in problems() if p.mutates]
+
+
+@pytest.mark.parametrize("stem", IN_PLACE)
+def test_arguments_changed_in_place_are_fresh_in_every_timed_call(judge: Judge, stem: str) -> None:
+    problem = load(stem)
+    setup = judge.pose(problem, nproc=2, trials=1)
+    record = judge.judge(setup, Candidate.reference(problem), rigor=QUICK)
+    assert record.verdict is Verdict.CORRECT, record.reason
+    assert record.timing
+
+
+def test_compiled_baselines_take_turns_too(judge: Judge) -> None:
+    problem = load("tp_rms_norm")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    record = judge.judge(setup, Candidate.reference(problem), rigor=QUICK, baselines=["compile-default"])
+    assert record.timing
+    found = record.timing["baselines"]["compile-default"]
+    assert found["us"] > 0, found
+    assert len(found["blocks_us"]) == len(record.timing["blocks_us"]["candidate"])
+
+
+def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge) -> None:
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    # There is no graph to capture on a CPU.
+    record = judge.judge(setup, Candidate.reference(problem), rigor=QUICK, baselines=["compile-cudagraphs"])
+    assert record.verdict is Verdict.CORRECT, record.reason
+
+
+def test_names_of_rigors_are_checked() -> None:
+    assert rigor_named("paper").warm_up == 500
+    with pytest.raises(UsageError, match="quick, paper"):
+        rigor_named("sloppy")
+
+
+def spans(*medians: float) -> list[list[list[float]]]:
+    """Blocks of three calls on two ranks, the slower rank taking what is given."""
+    return [[[m, m - 1], [m, m - 1], [9 * m, 0.5]] for m in medians]
+
+
+def test_the_slowest_rank_the_median_call_and_paired_blocks_count() -> None:
+    speedup, (low, high), pace = compared(spans(20, 40, 60, 80), spans(10, 20, 30, 40))
+    assert (speedup, low, high, pace) == (2.0, 2.0, 2.0, Pace.FASTER)
+    assert skew(spans(20)) == 1
+
+
+@pytest.mark.parametrize(
+    ("ratio", "pace"), [(1.019, Pace.TIE), (1.03, Pace.FASTER), (0.985, Pace.TIE), (0.97, Pace.SLOWER)]
+)
+def test_the_margin_around_one(ratio: float, pace: Pace) -> None:
+    assert compared(spans(*[100 * ratio] * 8), spans(*[100.0] * 8))[2] is pace
+
+
+def test_an_interval_is_as_wide_as_its_blocks_disagree() -> None:
+    low, high = bootstrap([0.9, 1.0, 1.1] * 5)
+    assert 0.9 <= low < 1.0 < high <= 1.1
+    assert is_narrow(spans(*[10.0] * 8), spans(*[10.0] * 8))
+    assert not is_narrow(spans(9, 10, 11, 9, 10, 11), spans(*[10.0] * 6))
+
+
+def test_small_arguments_are_flushed_and_large_ones_push_each_other_out() -> None:
+    small, large = (Plan(calls=10, argument_bytes=size, cache_bytes=100, warm=False) for size in (29, 30))
+    assert (small.flush, large.flush) == (True, False)
+    assert small.cache == "cold: flushed before each call"
+    assert large.cache == "cold: arguments of 3.0 last caches"
+    assert not Plan(10, 1, 100, warm=True).flush
+
+
+def test_the_outside_clock_allows_for_noise_and_harness() -> None:
+    seen, harness = Slope(us=130, noise_us=5), Slope(us=20, noise_us=1)
+    check_claim(100, seen, harness, slack_us=10)
+    with pytest.raises(Failure, match="judge's says 110"):
+        check_claim(60, seen, harness, slack_us=10)
+    assert (calls_for(1.0), calls_for(100.0), calls_for(1e6)) == (16, 5, 2)
+
+
+def test_the_speed_of_light_by_hand() -> None:
+    hardware = Hardware("ours", "H0", 2, hbm_bytes_per_s=1e12, link_bytes_per_s=1e11, flops_per_s={"bfloat16": 1e14})
+    cost = Cost(flops=1e8, hbm=5e6, link=Link(egress=1e6, ingress=2e6))
+    assert hardware.speed_of_light([cost, cost], "bfloat16") == pytest.approx(2e-5)
+    # On one GPU the work of both ranks shares one memory, and the link is that memory.
+    assert hardware.speed_of_light([cost, cost], "bfloat16", shared=True) == pytest.approx(1e-5)
+    assert hardware.floor([cost, cost], shared=True, cache_bytes=4_000_000) == pytest.approx(6e-6)
+    assert hardware.floor([cost, cost], shared=True, cache_bytes=1 << 30) == pytest.approx(1e-6)
+    assert hardware.floor([cost, cost], shared=False, cache_bytes=1 << 30) == pytest.approx(2e-5)
+
+
+def test_a_gpu_is_known_by_a_word_of_its_name() -> None:
+    found = Hardware.of_gpu("NVIDIA H200")
+    assert found
+    assert found.hbm_bytes_per_s == 4.8e12
+    assert Hardware.of_gpu("NVIDIA GeForce 256") is None
