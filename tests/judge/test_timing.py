@@ -1,5 +1,7 @@
 """Timing end to end on CPU, with candidates that are other than they seem while they are timed."""
 
+from pathlib import Path
+
 import pytest
 
 from pkb.candidate import Candidate
@@ -12,7 +14,7 @@ from pkb.judge.pace import bootstrap, compared, is_narrow, skew
 from pkb.judge.rigor import RIGORS, rigor_named
 from pkb.judge.sides import Plan
 from pkb.record import Pace, Record, Verdict
-from pkb.registry import load, problems
+from pkb.registry import Suite, load, problems
 from pkb.roofline import Hardware
 
 QUICK = RIGORS["quick"]
@@ -106,12 +108,17 @@ def test_compiled_baselines_take_turns_too(judge: Judge) -> None:
     assert len(found["blocks_us"]) == len(record.timing["blocks_us"]["candidate"])
 
 
-def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge) -> None:
-    problem = load("allreduce")
+def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge, tmp_path: Path) -> None:
+    source = load("allreduce").path.read_text()
+    refusal = 'import sys; assert "torch._inductor.compile_fx" not in sys.modules, "not this one"'
+    changed = source.replace("    dist.all_reduce", f"    {refusal}\n    dist.all_reduce", 1)
+    (tmp_path / "1_allreduce.py").write_text(changed)
+    (problem,) = Suite(tmp_path).select("all")
     setup = judge.pose(problem, nproc=1, trials=1)
-    # There is no graph to capture on a CPU.
-    record = judge.judge(setup, Candidate.reference(problem), rigor=QUICK, baselines=["compile-cudagraphs"])
+    record = judge.judge(setup, Candidate.reference(load("allreduce")), rigor=QUICK, baselines=["compile-default"])
     assert record.verdict is Verdict.CORRECT, record.reason
+    assert record.timing
+    assert "not this one" in record.timing["baselines"]["compile-default"]["failed"]
 
 
 def test_names_of_rigors_are_checked() -> None:
