@@ -1,0 +1,71 @@
+"""The kernels that we ship, judged and timed: speed-up over the reference, and percent of the speed of light.
+
+    python benchmarks/shipped_kernels.py --worlds 2 4 --size paper --dtype bfloat16
+
+Prints a table in Markdown. Exit code 1 if one of them is not CORRECT.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.judge.rigor import RIGORS
+from pkb.record import Record
+
+SOLUTIONS = Path(__file__).parents[1] / "solutions"
+HEAD = """| kernel | ranks | verdict | reference us | kernel us | speed-up | 95 % | pace | % of light |
+|---|---:|---|---:|---:|---:|---|---|---:|"""
+
+
+def shipped(backends: list[str]) -> list[tuple[str, Path]]:
+    """(problem, file), by number; a problem's kernels beside each other, so that they share its reference."""
+    files = [path for backend in backends for path in (SOLUTIONS / backend).glob("*.py")]
+    return sorted(((path.stem.rpartition("_")[0], path) for path in files), key=lambda f: (_number(f[0]), f[1].stem))
+
+
+def _number(stem: str) -> int:
+    return int(stem.partition("_")[0])
+
+
+def judged(judge: Judge, backends: list[str], worlds: list[int], size: str, dtype: str, rigor: str) -> Iterator[Record]:
+    for world in worlds:
+        for stem, path in shipped(backends):
+            setup = judge.pose(stem, nproc=world, size=size, dtype=dtype, trials=3)
+            yield judge.judge(setup, Candidate.read(path), rigor=RIGORS[rigor])
+
+
+def row(record: Record) -> str:
+    name, world = record.candidate["name"], record.setup["world"]
+    if not record.timing:
+        return f"| {name} | {world} | {record.verdict} | {record.reason[:120]} | | | | | |"
+    t = record.timing
+    low, high = t["interval"]
+    times = f"{t['reference_us']:.1f} | {t['candidate_us']:.1f} | {t['speedup']:.2f} | {low:.2f}-{high:.2f}"
+    light = f"{t['percent_of_roofline']['candidate']:.0f}" if t["percent_of_roofline"] else ""
+    return f"| {name} | {world} | {record.verdict} | {times} | {record.pace} | {light} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backends", nargs="+", default=["cuda", "triton"])
+    parser.add_argument("--worlds", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--size", default="paper")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--rigor", default="quick", choices=RIGORS)
+    parser.add_argument("--platform", default="auto")
+    options = parser.parse_args()
+    print(HEAD)
+    right = True
+    with Judge(options.platform) as judge:
+        wanted = (options.backends, options.worlds, options.size, options.dtype, options.rigor)
+        for record in judged(judge, *wanted):
+            print(row(record), flush=True)
+            right = right and record.correct
+    sys.exit(0 if right else 1)
+
+
+if __name__ == "__main__":
+    main()
