@@ -24,6 +24,7 @@ def dryrun(
     n: o.N = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
+    build_timeout: o.BuildTimeout = 300.0,
     profile: Annotated[bool, typer.Option("--profile", help="Write a Chrome trace per rank.")] = False,
     out: o.Out = None,
 ) -> None:
@@ -39,12 +40,13 @@ def dryrun(
     found = o.chosen_suite(suite).load(problem)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
     traces = (out or Path("traces")) if profile else None
-    with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
+    with Judge(platform, Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)) as judge:
         setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
         try:
             ranks = dry_run(judge, setup, one, traces)
         except Failure as failure:
-            print(f"{failure.verdict}: {failure.reason}", *failure.evidence.get("traceback", []), sep="\n  ")
+            details = failure.evidence.get("errors") or failure.evidence.get("traceback", [])
+            print(f"{failure.verdict}: {failure.reason}", *details, sep="\n  ")
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             print("\ninterrupted: no rank left running", file=sys.stderr)

@@ -40,6 +40,7 @@ def evaluate(
     measure_perf: Annotated[bool, typer.Option("--measure-perf", help="Time correct candidates too.")] = False,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
+    build_timeout: o.BuildTimeout = 300.0,
     out: o.Out = None,
     as_json: o.Json = False,
 ) -> None:
@@ -52,7 +53,7 @@ def evaluate(
     from pkb.judge import Judge, Limits
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
-    limits = Limits(load_s=timeout, trial_s=timeout)
+    limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
     records: list[Record] = []
     with Judge(platform, limits) as judge:
         chosen = o.chosen_size(size, m, n)

@@ -24,7 +24,9 @@ SuiteFolder = Annotated[
 SolutionsDir = Annotated[
     Path | None, typer.Option(help="A folder of candidates named <number>_<name>_<backend>.py; needs --backend.")
 ]
-BackendName = Annotated[str | None, typer.Option("--backend", help="How candidates are written: triton, torch.")]
+BackendName = Annotated[
+    str | None, typer.Option("--backend", help="How candidates are written: parallelkittens, torch, triton.")
+]
 Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, help="Ranks.")]
 Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
@@ -33,6 +35,7 @@ M = Annotated[int | None, typer.Option("--m", min=1, help="Rows, in place of --s
 N = Annotated[int | None, typer.Option("--n", min=1, help="Columns, in place of --size; with --m.")]
 PlatformName = Annotated[str, typer.Option("--platform", help="Where ranks live: auto takes the best one found.")]
 Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds for each phase: loading, one trial.")]
+BuildTimeout = Annotated[float, typer.Option(min=0.1, help="Seconds for compiling a candidate's extensions.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for records, logs per rank and both sides' outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 

@@ -11,7 +11,9 @@ from pkb.samples import sample_line
 
 def dry_run(judge: Judge, setup: Setup, candidate: Candidate, traces: Path | None = None) -> list[list[str]]:
     """Lines for each rank: one per output tensor. With `traces`, a Chrome trace per rank is left there."""
-    with judge.candidate_world(setup, candidate, Seen()) as world:
+    seen = Seen()
+    judge.make_ready(setup, candidate, seen)
+    with judge.candidate_world(setup, candidate, seen) as world:
         setup.prepare(world, judge.seeds, trial=0)
         results = run_trial(world, setup, "the call", profile=traces is not None)
         lines = []

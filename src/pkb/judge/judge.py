@@ -9,7 +9,9 @@ from typing import Any
 from pkb.candidate import Candidate
 from pkb.environment import environment
 from pkb.errors import UsageError
-from pkb.judge import artifacts
+from pkb.judge import artifacts, cache
+from pkb.judge.build import build, entry_of, extensions
+from pkb.judge.channel import Message
 from pkb.judge.check import check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.failure import Failure
@@ -87,6 +89,7 @@ class Judge:
         """Judge one candidate. Whatever it does is a verdict, never an exception."""
         seen = Seen()
         try:
+            self.make_ready(setup, candidate, seen, progress)
             with seen.timed("reference"):
                 progress("reference")
                 seen.reference = self.references.get(setup, self.nursery, self.seeds)
@@ -101,6 +104,18 @@ class Judge:
         if out:
             artifacts.save(out, record, candidate, seen)
         return record
+
+    def make_ready(
+        self, setup: Setup, candidate: Candidate, seen: Seen, progress: Progress = lambda step: None
+    ) -> None:
+        """Compile the candidate's extensions unless they are in the cache, while no rank holds a GPU."""
+        if lacking := candidate.backend.missing():
+            raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
+        seen.libraries = entry_of(candidate)
+        if seen.libraries and not cache.touch(seen.libraries):
+            progress("build")
+            with seen.timed("build"):
+                build(seen.libraries, candidate, self.nursery, setup.limits)
 
     def _try(
         self,
@@ -126,16 +141,18 @@ class Judge:
 
     @contextmanager
     def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen) -> Iterator[World]:
-        """A started world with the candidate loaded on every rank."""
-        if lacking := candidate.backend.missing():
-            raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
+        """A started world with the candidate, made ready before, loaded on every rank."""
         with World(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
             world.start()
             file = world.folder / "candidate.py"
             file.write_bytes(candidate.source)
-            order = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
-            world.ask(order, "load", setup.limits.load_s)
+            order: Message = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
+            seconds = setup.limits.load_s
+            if seen.libraries:
+                order["extensions"] = extensions(candidate, seen.libraries, world.folder / "extensions")
+                seconds += setup.limits.build_s
+            world.ask(order, "load", seconds)
             yield world
 
     def _record(self, setup: Setup, candidate: Candidate, tolerance: Tolerance | None, seen: Seen) -> Record:

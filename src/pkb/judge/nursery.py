@@ -19,7 +19,9 @@ from pkb.record import Verdict
 
 _NURSERY_S = 120.0
 # Everything else (keys, tokens, settings of the person's shell) stays outside.
-_INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_\w+|NVIDIA_\w+|NCCL_\w+")
+_INHERITED = re.compile(
+    r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|MAX_JOBS|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|THUNDERKITTENS_ROOT"
+)
 
 
 class Nursery:

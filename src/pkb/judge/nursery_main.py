@@ -26,7 +26,7 @@ _SERVICE_START_S = 0.3
 _SWEEP_S = 5.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # What ranks would otherwise each import again. Triton has no build for every system.
-_PRELOADED = ("torch", "torch.distributed", "torch.distributed._symmetric_memory", "pkb.judge.rank", "pkb.registry")
+_PRELOADED = ("torch", "torch.distributed", "torch.distributed._symmetric_memory", "pkb.judge.builder", "pkb.registry")
 _PRELOADED_IF_THERE = ("triton", "triton.language")
 
 
@@ -83,7 +83,8 @@ class NurseryProcess:
             os.close(fd)
 
     def _become_rank(self, order: Message, rank: int, fds: list[int], listener: socket.socket) -> None:
-        from pkb.judge.rank import run_rank
+        from pkb.judge.builder import Builder
+        from pkb.judge.rank import Rank, run_rank
 
         status = 1
         try:
@@ -93,7 +94,8 @@ class NurseryProcess:
             channel, log = fds[2 * rank : 2 * rank + 2]
             kept = {channel, log, 0, 1, 2, *([listener.fileno()] if rank == 0 else [])}
             close_all_but(kept)
-            run_rank(order, rank, channel, log, listener.detach() if rank == 0 else None)
+            kind = Builder if order["builds"] else Rank
+            run_rank(kind, order, rank, channel, log, listener.detach() if rank == 0 else None)
             status = 0
         finally:
             # Never run the nursery's own clean-up in a fork of it.
