@@ -10,6 +10,14 @@ from pkb.judge.seeds import Seeds
 DEADLINE_S = 4.0
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests compile neither comes from the person's cache nor goes there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PKB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
     with Judge("cpu") as resident:

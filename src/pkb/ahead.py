@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 # Everything else (keys, tokens, settings of the person's shell) stays outside.
-_INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+")
+_INHERITED = re.compile(
+    r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|MAX_JOBS|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+|THUNDERKITTENS_ROOT"
+)
 # Read when the libraries are loaded; threads of theirs would not survive the fork.
 _ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
 _started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []

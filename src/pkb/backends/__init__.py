@@ -5,6 +5,8 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from pkb.errors import UsageError
 
@@ -16,6 +18,12 @@ class Backend:
     """Whether a source looks like this kind. The torch backend takes what no other claims."""
     missing: Callable[[], str | None]
     """What this machine lacks to run it, as an instruction; None when it can run."""
+    preference: int = 0
+    """Among the backends that recognise a source, the highest takes it."""
+    headers: Callable[[], list[Path]] = list
+    """Folders that its extensions are compiled against: other headers, another build."""
+    arguments: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given
+    """The arguments of torch's `load` or `load_inline`, with what its extensions need besides."""
 
 
 @cache
@@ -33,4 +41,4 @@ def backend_named(name: str) -> Backend:
 
 def recognise(source: bytes) -> Backend:
     claims = [b for b in backends().values() if b.recognises(source)]
-    return claims[0] if claims else backend_named("torch")
+    return max(claims, key=lambda backend: backend.preference, default=backend_named("torch"))

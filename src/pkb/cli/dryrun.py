@@ -30,6 +30,7 @@ def dryrun(
     n: o.N = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
+    build_timeout: o.BuildTimeout = 300.0,
     profile: o.Profiler = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for what --profile leaves; `traces` if none is given.")
@@ -50,7 +51,8 @@ def dryrun(
     folder = out or Path("traces")
     ncu = _ncu(folder, platform, nproc) if o.chosen_profiler(profile) == "ncu" else None
     try:
-        with Judge(platform, Limits(load_s=timeout, trial_s=timeout), ncu.wrapper() if ncu else ()) as judge:
+        limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
+        with Judge(platform, limits, ncu.wrapper() if ncu else ()) as judge:
             setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
             seen = dry_run(judge, setup, one, profile)
         for rank, lines in enumerate(seen.ranks):
@@ -60,7 +62,8 @@ def dryrun(
         if ncu:
             print(*kernel_lines(ncu.kernels()), f"report in {ncu.report} (open it with ncu-ui)", sep="\n")
     except Failure as failure:
-        print(f"{failure.verdict}: {failure.reason}", *failure.evidence.get("traceback", []), sep="\n  ")
+        details = failure.evidence.get("errors") or failure.evidence.get("traceback", [])
+        print(f"{failure.verdict}: {failure.reason}", *details, sep="\n  ")
         if ncu and failure.evidence.get("check") == "nursery":
             print(f"  ncu: {ncu.trouble()}")
         raise typer.Exit(1) from None

@@ -48,6 +48,7 @@ def evaluate(
     profile: o.Profiler = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
+    build_timeout: o.BuildTimeout = 300.0,
     out: o.Out = None,
     as_json: o.Json = False,
 ) -> None:
@@ -64,7 +65,7 @@ def evaluate(
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     _check_profiler(profile, out)
-    limits = Limits(load_s=timeout, trial_s=timeout)
+    limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
     timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
     extra = baselines_named(baselines)
     records: list[Record] = []

@@ -26,7 +26,9 @@ SuiteFolder = Annotated[
 SolutionsDir = Annotated[
     Path | None, typer.Option(help="A folder of candidates named <number>_<name>_<backend>.py; needs --backend.")
 ]
-BackendName = Annotated[str | None, typer.Option("--backend", help="How candidates are written: triton, torch.")]
+BackendName = Annotated[
+    str | None, typer.Option("--backend", help="How candidates are written: parallelkittens, torch, triton.")
+]
 Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, help="Ranks.")]
 Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
@@ -43,6 +45,7 @@ Profiler = Annotated[
         help="Trace three more calls on all ranks with torch's profiler; `--profile ncu` has ncu look at one rank.",
     ),
 ]
+BuildTimeout = Annotated[float, typer.Option(min=0.1, help="Seconds for compiling a candidate's extensions.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for records, logs per rank and both sides' outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 

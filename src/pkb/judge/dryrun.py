@@ -21,7 +21,9 @@ class DryRun:
 
 def dry_run(judge: Judge, setup: Setup, candidate: Candidate, profiler: str | None = None) -> DryRun:
     """Call the candidate once; then a few times more under a profiler, if one is named."""
-    with judge.candidate_world(setup, candidate, Seen()) as world:
+    seen = Seen()
+    judge.make_ready(setup, candidate, seen)
+    with judge.candidate_world(setup, candidate, seen) as world:
         setup.prepare(world, judge.seeds, trial=0)
         ranks = []
         for result in run_trial(world, setup, "the call"):

@@ -9,7 +9,9 @@ from typing import Any
 from pkb.candidate import Candidate
 from pkb.environment import environment
 from pkb.errors import UsageError
-from pkb.judge import artifacts
+from pkb.judge import artifacts, cache
+from pkb.judge.build import build, entry_of, extensions
+from pkb.judge.channel import Message
 from pkb.judge.check import Wrong, check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.failure import Failure
@@ -94,6 +96,7 @@ class Judge:
         """Judge one candidate, and time it if a rigor is given. Whatever it does is a verdict, never an exception."""
         seen = Seen()
         try:
+            self.make_ready(setup, candidate, seen, progress)
             with seen.timed("reference"):
                 progress("reference")
                 seen.reference = self.references.get(setup, self.nursery, self.seeds)
@@ -102,7 +105,7 @@ class Judge:
             if profile:
                 progress("profiling")
                 with seen.timed("profile"):
-                    seen.profile = self._profile(setup, candidate)
+                    seen.profile = self._profile(setup, candidate, seen)
         except Failure as failure:
             seen.fail(failure)
             self._give_up_if_lost(failure)
@@ -110,6 +113,19 @@ class Judge:
         if out:
             artifacts.save(out, record, candidate, seen)
         return record
+
+    def make_ready(
+        self, setup: Setup, candidate: Candidate, seen: Seen, progress: Progress = lambda step: None
+    ) -> None:
+        """Compile the candidate's extensions unless they are in the cache, while no rank holds a GPU."""
+        if lacking := candidate.backend.missing():
+            raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
+        seen.libraries = entry_of(candidate)
+        if seen.libraries and not cache.touch(seen.libraries):
+            progress("build")
+            self.references.release()
+            with seen.timed("build"):
+                build(seen.libraries, candidate, self.nursery, setup.limits)
 
     def _try(
         self,
@@ -135,10 +151,10 @@ class Judge:
             if left := world.end():
                 raise _left_behind(left)
 
-    def _profile(self, setup: Setup, candidate: Candidate) -> Profile:
+    def _profile(self, setup: Setup, candidate: Candidate, seen: Seen) -> Profile:
         """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
         try:
-            with self.candidate_world(setup, candidate, Seen()) as world:
+            with self.candidate_world(setup, candidate, Seen(libraries=seen.libraries)) as world:
                 profile = take_profile(world, setup, self.seeds)
                 world.end()
                 return profile
@@ -155,16 +171,18 @@ class Judge:
 
     @contextmanager
     def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen) -> Iterator[World]:
-        """A started world with the candidate loaded on every rank."""
-        if lacking := candidate.backend.missing():
-            raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
+        """A started world with the candidate, made ready before, loaded on every rank."""
         with World(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
             world.start()
             file = world.folder / "candidate.py"
             file.write_bytes(candidate.source)
-            order = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
-            world.ask(order, "load", setup.limits.load_s)
+            order: Message = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
+            seconds = setup.limits.load_s
+            if seen.libraries:
+                order["extensions"] = extensions(candidate, seen.libraries, world.folder / "extensions")
+                seconds += setup.limits.build_s
+            world.ask(order, "load", seconds)
             try:
                 yield world
             except Wrong:

@@ -9,8 +9,10 @@ class Limits:
 
     start_s: float = 60.0
     """From the request for a world to all its ranks being connected."""
+    build_s: float = 300.0
+    """Compiling the candidate's extensions ahead, before any GPU is held."""
     load_s: float = 60.0
-    """Importing (and building) the candidate."""
+    """Importing the candidate; what could not be compiled ahead may take `build_s` more."""
     trial_s: float = 60.0
     """All calls of one trial, their outputs brought back."""
     log_bytes: int = 16 << 20

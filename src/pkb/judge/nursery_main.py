@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from pkb.judge.channel import Channel, ChannelClosed, Message
@@ -28,9 +29,9 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # What ranks would otherwise each import again. Triton has no build for every system.
 _PRELOADED = ("torch", "torch.distributed")
 # These look at the environment when they are loaded, so the settings come first.
-_PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.judge.rank", "pkb.registry")
+_PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.judge.builder", "pkb.registry")
 _PRELOADED_IF_THERE = ("triton", "triton.language")
-_RANK_PROGRAM = "import json, sys; from pkb.judge.rank import run_rank; run_rank(*json.loads(sys.argv[1]))"
+_RANK_PROGRAM = "import json, sys; from pkb.judge.rank import Rank, run_rank; run_rank(Rank, *json.loads(sys.argv[1]))"
 
 
 class NurseryProcess:
@@ -88,7 +89,8 @@ class NurseryProcess:
             os.close(fd)
 
     def _become_rank(self, order: Message, rank: int, fds: list[int], listener: socket.socket) -> None:
-        from pkb.judge.rank import run_rank
+        from pkb.judge.builder import Builder
+        from pkb.judge.rank import Rank, run_rank
 
         status = 1
         try:
@@ -98,7 +100,8 @@ class NurseryProcess:
             channel, log = fds[2 * rank : 2 * rank + 2]
             kept = {channel, log, 0, 1, 2, *([listener.fileno()] if rank == 0 else [])}
             close_all_but(kept)
-            start = execute_rank if self.execute else run_rank
+            kind = Builder if order["builds"] else Rank
+            start = execute_rank if self.execute and kind is Rank else partial(run_rank, kind)
             start(order, rank, channel, log, listener.detach() if rank == 0 else None)
             status = 0
         finally:

@@ -26,6 +26,7 @@ from pkb.case import Case
 from pkb.judge.baselines import COMPILED
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
+from pkb.judge.extensions import BuildError, install
 from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64
 from pkb.judge.profilers import PROFILERS
@@ -38,7 +39,9 @@ _COLLECTIVE_TIMEOUT = timedelta(hours=1)
 """The judge's deadlines are the ones that count."""
 
 
-def run_rank(order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None) -> None:
+def run_rank(
+    kind: "type[Rank]", order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None
+) -> None:
     """The life of a rank, from the fork to the judge's `leave`."""
     os.setsid()
     os.dup2(log_fd, 1)
@@ -49,7 +52,7 @@ def run_rank(order: Message, rank: int, channel_fd: int, log_fd: int, listener_f
     channel = Channel(socket.socket(fileno=channel_fd))
     with contextlib.suppress(ChannelClosed):
         try:
-            worker = Rank(order, rank, channel, listener_fd)
+            worker = kind(order, rank, channel, listener_fd)
         except Exception as error:
             channel.send({"error": _told(error)})
             return
@@ -63,8 +66,7 @@ class Rank:
         self.platform: Platform = platforms()[order["platform"]]
         self.folder = Path(order["folder"]) / f"rank-{rank}"
         self._settle(order)
-        self.device = self.platform.enter(rank, self.world, Path(order["shared"]))
-        self._join(order["port"], listener_fd)
+        self._enter(order, listener_fd)
         self.solution: Callable[..., Any] = _nothing_loaded
         self.calls: list[Call] = []
 
@@ -86,6 +88,10 @@ class Rank:
             # Private memory only: shared mappings and what the fork brought along do not count.
             resource.setrlimit(resource.RLIMIT_DATA, (_data_in_use() + order["memory"],) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def _enter(self, order: Message, listener_fd: int | None) -> None:
+        self.device = self.platform.enter(self.rank, self.world, Path(order["shared"]))
+        self._join(order["port"], listener_fd)
 
     def _join(self, port: int, listener_fd: int | None) -> None:
         os.environ |= {
@@ -114,10 +120,14 @@ class Rank:
                 answer, leaves = {"error": _told(error)}, []
             self.channel.send(answer, leaves)
 
-    def load(self, problem: str, candidate: str = "", compiled: str = "") -> tuple[Message, list[Tensor]]:
+    def load(
+        self, problem: str, candidate: str = "", compiled: str = "", extensions: Message | None = None
+    ) -> tuple[Message, list[Tensor]]:
         """Take `solution` from a candidate's file, or from the problem itself, as it is or compiled."""
         self.problem: Problem = load_file(Path(problem))
-        self.solution = _import(Path(candidate)).solution if candidate else self.problem.solution
+        if extensions:
+            install(home=self.folder, **extensions)
+        self.solution = import_candidate(Path(candidate)).solution if candidate else self.problem.solution
         if compiled:
             self.solution = COMPILED[compiled](self.solution)
         if not callable(self.solution):
@@ -195,7 +205,7 @@ class Rank:
         return self.problem.case(size, shape["dtype"], self.world, self.rank, self.device, **rest, **call)
 
 
-def _import(path: Path) -> ModuleType:
+def import_candidate(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec
     assert spec.loader
@@ -220,7 +230,8 @@ def _told(error: BaseException) -> Message:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/pkb/judge/" not in f.filename]
     lines = [f"{Path(f.filename).name}:{f.lineno} in {f.name}: {f.line or ''}" for f in frames]
     message = str(error).strip()[:2000] or "(no message)"
-    return {"type": type(error).__name__, "message": message, "traceback": lines[-12:], "advice": _advice(error)}
+    told = {"type": type(error).__name__, "message": message, "traceback": lines[-12:], "advice": _advice(error)}
+    return told | ({"errors": error.errors} if isinstance(error, BuildError) else {})
 
 
 def _advice(error: BaseException) -> str | None:

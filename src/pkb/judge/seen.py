@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pkb.judge.check import Outputs, Wrong
@@ -20,6 +21,8 @@ class Seen:
     verdict: Verdict = Verdict.CORRECT
     reason: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
+    libraries: Path | None = None
+    """Where its compiled extensions are; None when it has none."""
     reference: Reference | None = None
     trial: int = 0
     outputs: Outputs = field(default_factory=dict)

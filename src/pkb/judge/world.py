@@ -24,12 +24,16 @@ _STACKS_S = 0.4
 class World:
     """`size` ranks of one kind, in fresh processes. Use as a context manager: leaving it kills them."""
 
-    def __init__(self, nursery: Nursery, size: int, limits: Limits, blame: Verdict = Verdict.CRASH):
+    def __init__(
+        self, nursery: Nursery, size: int, limits: Limits, blame: Verdict = Verdict.CRASH, builds: bool = False
+    ):
         self.nursery = nursery
         self.size = size
         self.limits = limits
         self.blame = blame
         """The verdict when a rank misbehaves: CRASH for candidates, ENVIRONMENT for references."""
+        self.builds = builds
+        """Its one process compiles, and has neither peers nor a GPU."""
         self.number = nursery.new_world()
         self.folder = nursery.folder / f"world-{self.number}"
         self.shared = nursery.shared / f"world-{self.number}"
@@ -53,6 +57,7 @@ class World:
             "folder": str(self.folder),
             "shared": str(self.shared),
             "memory": memory,
+            "builds": self.builds,
         }
         self.nursery.order(order, theirs)
         for (_, sock), (_, write) in zip(pairs, pipes, strict=True):
@@ -127,6 +132,9 @@ class World:
 
     def _raised(self, rank: int, phase: str, error: dict[str, Any]) -> Failure:
         verdict = self.blame
+        if error["type"] == "BuildError":
+            reason = f"{error['message']}; all errors are in the evidence"
+            return Failure(Verdict.BUILD_FAILED, reason, rank=rank, phase=phase, **error)
         if phase == "load" and verdict is Verdict.CRASH:
             verdict = Verdict.BUILD_FAILED
         advice = f"; {error['advice']}" if error.get("advice") else ""
