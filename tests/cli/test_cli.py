@@ -123,8 +123,7 @@ def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]
     while time.monotonic() < deadline:
         family = psutil.Process(judge.pid).children(recursive=True)
         ranks = [process for process in family if process.parent() and process.parent().pid != judge.pid]
-        # The reference's ranks are there too, and idle.
-        if sum(process.cpu_times().user > 1 for process in ranks) >= 2:
+        if len(ranks) >= 2 and all(process.cpu_times().user > 1 for process in ranks):
             return judge, family
         time.sleep(0.1)
     raise AssertionError("the ranks never got to work")

@@ -126,7 +126,7 @@ def test_fault_gets_its_verdict_and_leaves_nothing_behind(strict_judge: Judge, n
 
     assert (record.verdict, fault.says in record.reason) == (fault.verdict, True), record.reason
     assert elapsed < DEADLINE_S + 5
-    assert descendants() <= idle
+    assert descendants() == idle
     assert strict_judge.judge(setup, Candidate.reference(problem)).correct
 
 

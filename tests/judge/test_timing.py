@@ -152,12 +152,10 @@ def test_an_interval_is_as_wide_as_its_blocks_disagree() -> None:
     assert not is_narrow(spans(9, 10, 11, 9, 10, 11), spans(*[10.0] * 6))
 
 
-def test_small_arguments_are_flushed_and_large_ones_push_each_other_out() -> None:
-    small, large = (Plan(calls=10, argument_bytes=size, cache_bytes=100, warm=False) for size in (29, 30))
-    assert (small.flush, large.flush) == (True, False)
-    assert small.cache == "cold: flushed before each call"
-    assert large.cache == "cold: arguments of 3.0 last caches"
-    assert not Plan(10, 1, 100, warm=True).flush
+def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:
+    assert Plan(calls=10, argument_bytes=1, cache_bytes=100, warm=False).flush
+    assert not Plan(10, 1, cache_bytes=100, warm=True).flush
+    assert Plan(10, 1, cache_bytes=0, warm=False).cache == "not looked after"
 
 
 def test_the_outside_clock_allows_for_noise_and_harness() -> None:

@@ -38,18 +38,16 @@ def check_trial(
     """Run one trial; the outputs when all are right, Wrong when one is not."""
     setup.prepare(world, seeds, trial, jitter=jitter)
     results = run_trial(world, setup, f"trial {trial}")
-    return check_results(results, world, setup, reference, trial, tolerance)
+    # The tensors are read only when their shapes are the expected ones.
+    check_facts(results, reference, trial)
+    outputs = {(r.call, r.rank): tensors_of(r, world, setup.limits.trial_s) for r in results}
+    check_values(results, outputs, reference, trial, tolerance)
+    return outputs
 
 
-def check_results(
-    results: list[Result], world: World, setup: Setup, reference: Reference, trial: int, tolerance: Tolerance | None
-) -> Outputs:
-    """Form and facts, then values: the tensors are read only when their shapes are the expected ones."""
+def check_facts(results: list[Result], reference: Reference, trial: int) -> None:
     for result in results:
         _check_facts(result, reference.calls[trial, result.call, result.rank], trial)
-    outputs = {(r.call, r.rank): tensors_of(r, world, setup.limits.trial_s) for r in results}
-    _check_values(results, outputs, reference, trial, tolerance)
-    return outputs
 
 
 def _check_facts(result: Result, expected: ExpectedCall, trial: int) -> None:
@@ -103,8 +101,8 @@ def _contiguous(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[k + 1 :]) for k, size in enumerate(shape) if size != 1]
 
 
-def _check_values(
-    results: list[Result], outputs: Outputs, reference: Reference, trial: int, tolerance: Tolerance | None
+def check_values(
+    results: list[Result], outputs: Outputs, reference: Reference, trial: int, tolerance: Tolerance | None = None
 ) -> None:
     wrong: list[tuple[Result, int, Mismatch]] = []
     for result in results:

@@ -60,7 +60,6 @@ class Judge:
 
     def close(self) -> None:
         if self._nursery:
-            self.references.release(kill=True)
             self._nursery.close()
             self._nursery = None
 
@@ -123,7 +122,6 @@ class Judge:
         seen.libraries = entry_of(candidate)
         if seen.libraries and not cache.touch(seen.libraries):
             progress("build")
-            self.references.release()
             with seen.timed("build"):
                 build(seen.libraries, candidate, self.nursery, setup.limits)
 
@@ -146,8 +144,7 @@ class Judge:
                 seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)
             if rigor:
                 progress("timing")
-                reference = self.references.world(setup, self.nursery)
-                seen.timing = measure(reference, world, setup, self.seeds, seen.expected, rigor, baselines)
+                seen.timing = measure(world, setup, self.seeds, seen.expected, rigor, baselines)
             if left := world.end():
                 raise _left_behind(left)
 
@@ -163,9 +160,7 @@ class Judge:
             return profile_of({}, [failure.reason])
 
     def _give_up_if_lost(self, failure: Failure) -> None:
-        """A candidate that broke down may have taken the device along, and a lost nursery takes all: start afresh."""
-        if failure.verdict is not Verdict.WRONG:
-            self.references.release(kill=True)
+        """The next judgement starts a new nursery."""
         if failure.evidence.get("check") == "nursery":
             self.close()
 

@@ -1,6 +1,5 @@
 """What the reference and its oracle return: computed once for a setup, shared by all its candidates."""
 
-import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
@@ -47,47 +46,36 @@ class Reference:
         outputs = [call.outputs[output] for call in self.calls.values() if output < len(call.outputs)]
         return OwnError.pooled([o.own for o in outputs if not o.exact])
 
+    def largest_call(self) -> int:
+        """Bytes of the largest result of one call on one rank."""
+        return max(sum(output.reference.nbytes for output in call.outputs) for call in self.calls.values())
+
     def nbytes(self) -> int:
         outputs = (output for call in self.calls.values() for output in call.outputs)
         return sum(output.reference.nbytes + output.oracle.nbytes for output in outputs)
 
 
 class References:
-    """References by setup, the latest kept, within a bound on memory; and the world that made the last one."""
+    """References by setup, the latest kept, within a bound on memory."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Setup, Reference] = OrderedDict()
-        self._world: World | None = None
-        self._posed: Setup | None = None
 
     def get(self, setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
         if setup not in self._kept:
-            self._kept[setup] = compute(self.world(setup, nursery), setup, seeds)
+            self._kept[setup] = compute(setup, nursery, seeds)
         self._kept.move_to_end(setup)
         while len(self._kept) > 1 and sum(r.nbytes() for r in self._kept.values()) > _CACHE_BYTES:
             self._kept.popitem(last=False)
         return self._kept[setup]
 
-    def world(self, setup: Setup, nursery: Nursery) -> World:
-        """Ranks that have this setup's reference loaded. They stay, for the timing and for the next candidate."""
-        if self._world is None or self._posed != setup:
-            self.release()
-            self._world, self._posed = reference_world(setup, nursery), setup
-        return self._world
 
-    def release(self, kill: bool = False) -> None:
-        """Let the resident ranks go."""
-        world, self._world = self._world, None
-        # A nursery that has gone has taken them along.
-        with contextlib.suppress(Failure):
-            if world:
-                world.end(kill)
-
-
-def compute(world: World, setup: Setup, seeds: Seeds) -> Reference:
+def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
     reference = Reference()
-    for trial in range(setup.trials):
-        reference.calls |= expected_calls(world, setup, seeds, trial)
+    with reference_world(setup, nursery) as world:
+        for trial in range(setup.trials):
+            reference.calls |= expected_calls(world, setup, seeds, trial)
+        world.end()
     return reference.pooled(reference)
 
 

@@ -13,7 +13,6 @@ from pkb.judge.seeds import Seeds
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup, garbled
 from pkb.judge.world import World
 
-COLD_CACHES = 3
 _MEMORY_SHARE = 0.25
 _MOST_SPIN_S = 0.25
 
@@ -24,7 +23,9 @@ class Plan:
 
     calls: int
     argument_bytes: int
+    """Of one call."""
     cache_bytes: int
+    """Of the device's last cache."""
     warm: bool
 
     @classmethod
@@ -39,17 +40,15 @@ class Plan:
 
     @property
     def flush(self) -> bool:
-        """Whether the arguments of a block are too small to push each other out of the last cache."""
-        return not self.warm and self.calls * self.argument_bytes < COLD_CACHES * self.cache_bytes
+        return not self.warm and self.cache_bytes > 0
 
     @property
     def cache(self) -> str:
         if not self.cache_bytes:
             return "not looked after"
         if self.warm:
-            return "warm"
-        size = self.calls * self.argument_bytes / self.cache_bytes
-        return "cold: flushed before each call" if self.flush else f"cold: arguments of {size:.1f} last caches"
+            return "warm: arguments were drawn just before the block"
+        return "cold: arguments of its own for each call, last cache flushed after they were drawn"
 
 
 class Side:
@@ -75,7 +74,7 @@ class Side:
             self.warmed += count
         # The first block loads what only the harness needs.
         answers = [self._time(keep_from=0) for _ in range(2)][-1]
-        self.spin_s = min(_MOST_SPIN_S, 1.5 * max(answer["host_s"] for answer in answers) + 2e-4)
+        self.spin_s = min(_MOST_SPIN_S, 2 * max(answer["host_s"] for answer in answers) + 3e-4)
         self.queued.clear()
         self.spans.clear()
 

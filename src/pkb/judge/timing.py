@@ -8,10 +8,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pkb.judge.check import Wrong, check_results
+from pkb.judge.check import Outputs, Wrong, check_facts, check_values
 from pkb.judge.failure import Failure
 from pkb.judge.outside import calls_for, check_claim, slope
 from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
@@ -19,17 +19,18 @@ from pkb.judge.reference import Reference, expected_calls, reference_world
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.sides import Plan, Side
-from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup, kept_results
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Result, Setup, garbled, kept_results, tensors_of
 from pkb.judge.world import World
 from pkb.platforms import Platform
 from pkb.record import Verdict
 
+_PLAUSIBLE_GROWTH = 16
+"""Results whose size depends on the inputs may be so much larger than in any trial."""
 _COMPILING_S = 600.0
 """torch.compile may search for long."""
 
 
 def measure(
-    reference: World,
     candidate: World,
     setup: Setup,
     seeds: Seeds,
@@ -38,23 +39,27 @@ def measure(
     baselines: Sequence[str] = (),
 ) -> Timing:
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true."""
-    platform = reference.nursery.platform
-    plan = Plan.of(reference, setup, seeds, rigor, worlds=2 + len(baselines))
-    ours = Side("reference", reference, plan, setup, seeds)
-    theirs = Side("candidate", candidate, plan, setup, seeds)
+    nursery, platform = candidate.nursery, candidate.nursery.platform
     with ExitStack() as stack:
+        # Fresh ranks: those that ran the oracle have loaded other kernels, and are slower for it.
+        reference = stack.enter_context(reference_world(setup, nursery))
+        plan = Plan.of(reference, setup, seeds, rigor, worlds=2 + len(baselines))
+        ours = Side("reference", reference, plan, setup, seeds)
+        theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
             side.warm_up(rigor, setup.limits.trial_s)
         extra, failed = _compiled(baselines, ours, rigor, stack)
         before = platform.clocks()
-        checked = _take_turns([ours, *extra, theirs], expected, rigor)
+        samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
         outside = _by_our_clock(ours, theirs, platform)
-        for side in extra:
+        for sample in samples:
+            _check(sample, ours, expected)
+        for side in (ours, *extra):
             side.world.end()
     timing = _timing(ours, theirs, plan, rigor, platform)
     table = {side.name: _baseline(side, theirs) for side in extra} | failed
-    return replace(timing, outside_us=outside, checked_calls=checked, clocks=clocks, baselines=table)
+    return replace(timing, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table)
 
 
 def _compiled(
@@ -75,31 +80,55 @@ def _compiled(
     return sides, failed
 
 
-def _take_turns(sides: list[Side], expected: Reference, rigor: Rigor) -> int:
-    """Blocks until there are enough calls and the interval is narrow; the number of timed calls checked."""
+@dataclass(frozen=True)
+class Sample:
+    """What one timed call returned, on every rank."""
+
+    block: int
+    call: int
+    results: list[Result]
+    outputs: Outputs
+
+
+def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
+    """Blocks until there are enough calls and the interval is narrow; some of what the candidate returned.
+
+    `largest` is how many bytes one call returned in the trials, at the most.
+    """
     ours, theirs = sides[0], sides[-1]
     least = math.ceil(rigor.calls / ours.plan.calls)
-    checked = set(ours.seeds.random("checked").sample(range(least), min(least, rigor.checked_blocks)))
+    sampled = set(ours.seeds.random("sampled").sample(range(least), min(least, rigor.checked_blocks)))
+    samples = []
     for pair in range(max(least, rigor.most_pairs)):
         if pair >= least and is_narrow(ours.spans, theirs.spans):
             break
         # A B B A ...: no side is always first.
         for side in sides if pair % 2 == 0 else reversed(sides):
             side.block(pair + 1)
-        if pair in checked:
-            _check_a_timed_call(ours, theirs, pair + 1, expected)
-    return len(checked)
+        if pair in sampled:
+            samples.append(_sample(theirs, pair + 1, largest))
+    return samples
 
 
-def _check_a_timed_call(ours: Side, theirs: Side, block: int, expected: Reference) -> None:
-    call = theirs.seeds.random("timed call", block).choice(theirs.kept)
-    one, trial = replace(theirs.setup, calls=1), FIRST_TIMED_TRIAL + block
-    results = kept_results(theirs.world, call, one.limits.trial_s)
-    right = Reference(expected_calls(ours.world, one, ours.seeds, trial, first=call)).pooled(expected)
+def _sample(theirs: Side, block: int, largest: int) -> Sample:
+    """Of the block that has just run, a call that nobody could foresee."""
+    call, seconds = theirs.seeds.random("timed call", block).choice(theirs.kept), theirs.setup.limits.trial_s
+    results = kept_results(theirs.world, call, seconds)
+    for result in results:
+        # Before a byte is read, as the judge has no expected shapes yet.
+        if sum(leaf.nbytes for leaf in result.leaves) > _PLAUSIBLE_GROWTH * max(largest, 1 << 20):
+            raise garbled(theirs.world, result.rank, "hand over its timed results")
+    return Sample(block, call, results, {(0, r.rank): tensors_of(r, theirs.world, seconds) for r in results})
+
+
+def _check(sample: Sample, ours: Side, expected: Reference) -> None:
+    one, trial = replace(ours.setup, calls=1), FIRST_TIMED_TRIAL + sample.block
+    right = Reference(expected_calls(ours.world, one, ours.seeds, trial, first=sample.call)).pooled(expected)
     try:
-        check_results(results, theirs.world, one, right, trial, tolerance=None)
+        check_facts(sample.results, right, trial)
+        check_values(sample.results, sample.outputs, right, trial)
     except Wrong as wrong:
-        said = wrong.reason.replace(f"trial {trial}, call 0", f"timed block {block}, call {call}")
+        said = wrong.reason.replace(f"trial {trial}, call 0", f"timed block {sample.block}, call {sample.call}")
         evidence = wrong.evidence | {"check": f"timed-{wrong.evidence['check']}"}
         raise Wrong(f"{said}; it was right in the trials", wrong.outputs, **evidence) from None
 

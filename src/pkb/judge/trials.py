@@ -1,5 +1,6 @@
 """What a trial asks of every rank, and what came back."""
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -83,6 +84,10 @@ class Leaf:
     """Arguments whose memory it shares."""
     reuses: tuple[int, ...]
     """Earlier calls of the trial whose results it shares memory with."""
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)

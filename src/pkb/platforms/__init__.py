@@ -17,13 +17,16 @@ class Clock(Protocol):
     """Time as a rank's device sees it. Everything happens in the order in which it was asked for."""
 
     cache_bytes: int
-    """The device's last cache: arguments beyond three times this are cold. 0 where that is not looked after."""
+    """The size of the device's last cache; 0 where it is not looked after."""
 
     def free_bytes(self) -> int:
         """Memory that is left on the device."""
 
     def hold_back(self, seconds: float) -> Callable[[], bool]:
         """Let the host run ahead of the device; the result says whether it still does."""
+
+    def dawdle(self, seconds: float) -> None:
+        """Keep the device busy for so long."""
 
     def flush(self) -> None:
         """Push everything out of the last cache."""

@@ -76,10 +76,13 @@ class DeviceClock:
 
     def hold_back(self, seconds: float) -> Callable[[], bool]:
         _reset_persisting_lines()
-        torch.cuda._sleep(int(seconds * _CYCLES_PER_S))
+        self.dawdle(seconds)
         over = torch.cuda.Event()
         over.record()
         return lambda: not over.query()
+
+    def dawdle(self, seconds: float) -> None:
+        torch.cuda._sleep(int(seconds * _CYCLES_PER_S))
 
     def flush(self) -> None:
         # By reading: written lines would have to leave the cache while the next call runs.

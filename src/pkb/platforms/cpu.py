@@ -89,6 +89,9 @@ class HostClock:
     def hold_back(self, seconds: float) -> Callable[[], bool]:
         return lambda: False
 
+    def dawdle(self, seconds: float) -> None:
+        pass
+
     def flush(self) -> None:
         pass
 
