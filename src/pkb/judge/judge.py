@@ -22,6 +22,7 @@ from pkb.judge.reference import References
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
+from pkb.judge.sides import launch_gap
 from pkb.judge.timing import measure
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
@@ -136,7 +137,7 @@ class Judge:
         baselines: Sequence[str],
     ) -> None:
         """Load, check every trial, time. Raises the first Failure."""
-        with self.candidate_world(setup, candidate, seen) as world:
+        with self.candidate_world(setup, candidate, seen, timed=rigor is not None) as world:
             for trial in range(setup.trials):
                 progress(f"trial {trial + 1} of {setup.trials}")
                 seen.trial = trial
@@ -144,7 +145,7 @@ class Judge:
                 seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)
             if rigor:
                 progress("timing")
-                seen.timing = measure(world, setup, self.seeds, seen.expected, rigor, baselines)
+                seen.timing = measure(world, setup, self.seeds, seen.expected, rigor, seen.launch_gap_us, baselines)
             if left := world.end():
                 raise _left_behind(left)
 
@@ -165,11 +166,13 @@ class Judge:
             self.close()
 
     @contextmanager
-    def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen) -> Iterator[World]:
+    def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False) -> Iterator[World]:
         """A started world with the candidate, made ready before, loaded on every rank."""
         with World(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
             world.start()
+            if timed:
+                seen.launch_gap_us = launch_gap(world)
             file = world.folder / "candidate.py"
             file.write_bytes(candidate.source)
             order: Message = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}

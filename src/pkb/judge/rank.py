@@ -167,6 +167,16 @@ class Rank:
         self.calls = []
         return {"results": results}, leaves
 
+    def launch_gap(self) -> tuple[Message, list[Tensor]]:
+        """This process's gap between launches, the ranks measuring in turn."""
+        gap = 0.0
+        for turn in range(self.world):
+            if turn == self.rank:
+                gap = self.stopwatch.clock.launch_gap()
+            self.stopwatch.meet()
+            self.platform.synchronize()
+        return {"us": gap}, []
+
     def weigh(self) -> tuple[Message, list[Tensor]]:
         """What the prepared calls weigh, and how much this rank's device could still take."""
         clock = self.stopwatch.clock

@@ -27,6 +27,7 @@ class Seen:
     trial: int = 0
     outputs: Outputs = field(default_factory=dict)
     """Of the last trial that handed any over."""
+    launch_gap_us: float = 0.0
     timing: Timing | None = None
     profile: Profile | None = None
     logs: Logs | None = None

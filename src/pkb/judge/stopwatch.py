@@ -31,16 +31,16 @@ _POISON = 0xFF
 
 class Stopwatch:
     def __init__(self, platform: Platform, world: int, device: torch.device):
-        platform.tidy()
         self.clock = platform.clock()
         self.meet = _meeting(device) if world > 1 else _alone
-        self.synchronize = platform.synchronize
+        self.synchronize, self.tidy = platform.synchronize, platform.tidy
         self.kept: dict[int, Any] = {}
         """Outputs of the last block, by call."""
         self._output_bytes: list[int] = []
         self._device = device
 
     def warm(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
+        self.tidy()
         for call in itertools.islice(itertools.cycle(calls), count):
             self._look_at(solution(*call.spare_args()))
         self.synchronize()

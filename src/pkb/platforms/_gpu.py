@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ _JITTER_S = 2e-3
 _CYCLES_PER_S = 2e9
 """Of torch.cuda._sleep: at least the clock of today's GPUs, so that a spin is never too short."""
 _FLUSH_CACHES = 2
+_TINY, _CHAIN, _CHAINS, _CHAIN_SPIN_S = 32, 60, 8, 1.5e-3
 
 
 class Gpu:
@@ -73,6 +75,20 @@ class DeviceClock:
 
     def free_bytes(self) -> int:
         return torch.cuda.mem_get_info()[0]
+
+    def launch_gap(self) -> float:
+        tiny = torch.zeros(_TINY, device="cuda")
+        gaps = [self._chain(tiny) for _ in range(_CHAINS)]
+        return statistics.median(gaps[1:])
+
+    def _chain(self, tiny: torch.Tensor) -> float:
+        self.dawdle(_CHAIN_SPIN_S)
+        start = self.mark()
+        for _ in range(_CHAIN):
+            torch.add(tiny, tiny, out=tiny)
+        end = self.mark()
+        torch.cuda.synchronize()
+        return self.nanoseconds(start, end) / 1000 / _CHAIN
 
     def hold_back(self, seconds: float) -> Callable[[], bool]:
         _reset_persisting_lines()

@@ -86,6 +86,9 @@ class HostClock:
     def free_bytes(self) -> int:
         return _available_memory()
 
+    def launch_gap(self) -> float:
+        return 0.0
+
     def hold_back(self, seconds: float) -> Callable[[], bool]:
         return lambda: False
 

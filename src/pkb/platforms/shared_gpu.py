@@ -5,6 +5,7 @@ again. Symmetric memory is torch's own, with overlapping devices allowed; it has
 are those of `_device_group`.
 """
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,9 @@ class SharedGpu(Gpu):
         return [_CONTROL, "-f"]
 
     def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
+        if world == 1:
+            # Alone it needs no MPS, which slows launches down; no control daemon is found at this place.
+            os.environ["CUDA_MPS_PIPE_DIRECTORY"] = os.devnull
         device = use_device(0)
         _device_group.register("cuda", _rendezvous, _SLOT_BYTES)
         _let_device_groups_rendezvous()
