@@ -29,6 +29,7 @@ def evaluate(
     candidate: o.CandidateFile = None,
     solutions_dir: o.SolutionsDir = None,
     backend: o.BackendName = None,
+    track: o.TrackName = "any",
     nproc: o.Nproc = 4,
     trials: o.Trials = 5,
     dtype: o.Dtype = "float32",
@@ -65,6 +66,7 @@ def evaluate(
                         setup,
                         one,
                         tolerance=_tolerance(atol, rtol),
+                        track=track,
                         measure_perf=measure_perf,
                         out=folder,
                         progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]

@@ -17,6 +17,10 @@ def print_verdicts(records: "list[Record]", out: Path | None) -> None:
     """A table on a terminal; lines have already said it all in a pipe."""
     if sys.stdout.isatty():
         _print_table(records)
+    for record in records:
+        if record.warnings:
+            rules = ", ".join(dict.fromkeys(finding["rule"] for finding in record.warnings))
+            print(f"{record.problem}  {record.candidate['name']}: the screen warns of {rules} (see `pkb check`)")
     right = sum(record.correct for record in records)
     timed = "" if any(record.timing for record in records) else ", untimed"
     where = f"; records in {out}" if out else ""

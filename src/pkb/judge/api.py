@@ -21,6 +21,7 @@ def evaluate(
     dtype: str = "float32",
     trials: int = 5,
     backend: str | None = None,
+    track: str = "any",
     tolerance: Tolerance | None = None,
     measure_perf: bool = False,
     platform: str = "auto",
@@ -34,7 +35,7 @@ def evaluate(
     setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials)
     candidate = _candidate(source_or_path, backend)
     folder = Path(out) if out else None
-    return judge.judge(setup, candidate, tolerance=tolerance, measure_perf=measure_perf, out=folder)
+    return judge.judge(setup, candidate, tolerance=tolerance, track=track, measure_perf=measure_perf, out=folder)
 
 
 def _candidate(source_or_path: Any, backend: str | None) -> Candidate:

@@ -12,13 +12,17 @@ from pkb.judge.logs import Logs
 from pkb.judge.reference import Reference
 from pkb.judge.timing import Timing
 from pkb.record import Verdict
+from pkb.screen import Track
 
 
 @dataclass
 class Seen:
+    track: Track | None = None
+    """Whose rules the candidate was screened by; None when it was not."""
     verdict: Verdict = Verdict.CORRECT
     reason: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
     reference: Reference | None = None
     trial: int = 0
     outputs: Outputs = field(default_factory=dict)
