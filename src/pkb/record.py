@@ -44,11 +44,13 @@ class Record:
     candidate: dict[str, Any]
     """name, backend, sha256"""
     setup: dict[str, Any]
-    """size, m, n, dtype, world, trials, calls, limits: the resolved settings"""
+    """size, m, n, dtype, world, trials, calls, track, limits: the resolved settings"""
     verdict: Verdict
     reason: str
     """One sentence: what was seen and, unless CORRECT, what to do."""
     evidence: dict[str, Any] = field(default_factory=dict)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    """What the static screen found and let pass."""
     pace: Pace = Pace.UNTIMED
     timing: dict[str, Any] | None = None
     profile: dict[str, Any] | None = None

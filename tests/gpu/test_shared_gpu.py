@@ -68,7 +68,7 @@ def test_the_gpu_is_usable_after(gpu: Judge, name: str) -> None:
     source = f"{HEAD}    {body}\n    dist.all_reduce(out)\n    return out\n"
     setup = gpu.pose("allreduce", nproc=2, trials=1)
     start = time.monotonic()
-    record = gpu.judge(setup, Candidate.of(source.encode(), name))
+    record = gpu.judge(setup, Candidate.of(source.encode(), name), screen=False)
     assert (record.verdict, says in record.reason) == (verdict, True), (record.reason, record.evidence)
     assert time.monotonic() - start < DEADLINE_S + 15
     assert gpu.judge(setup, Candidate.reference(load("allreduce"))).correct

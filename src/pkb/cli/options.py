@@ -27,8 +27,9 @@ SolutionsDir = Annotated[
     Path | None, typer.Option(help="A folder of candidates named <number>_<name>_<backend>.py; needs --backend.")
 ]
 BackendName = Annotated[
-    str | None, typer.Option("--backend", help="How candidates are written: parallelkittens, torch, triton.")
+    str | None, typer.Option("--backend", help="How candidates are written: cuda, parallelkittens, torch, triton.")
 ]
+TrackName = Annotated[str, typer.Option("--track", help="scratch: no library collectives or GEMMs; or any.")]
 Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, help="Ranks.")]
 Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]

@@ -23,6 +23,9 @@ def print_verdicts(records: "list[Record]", out: Path | None) -> None:
     for record in records:
         if record.profile:
             print(f"{record.problem}  {record.candidate['name']}", *profile_lines(record.profile), sep="\n  ")
+        if record.warnings:
+            rules = ", ".join(dict.fromkeys(finding["rule"] for finding in record.warnings))
+            print(f"{record.problem}  {record.candidate['name']}: the screen warns of {rules} (see `pkb check`)")
     right = sum(record.correct for record in records)
     timed = "" if any(record.timing for record in records) else ", untimed"
     where = f"; records in {out}" if out else ""

@@ -23,6 +23,7 @@ def evaluate(
     dtype: str = "float32",
     trials: int = 5,
     backend: str | None = None,
+    track: str = "any",
     tolerance: Tolerance | None = None,
     measure_perf: bool = False,
     rigor: str = "quick",
@@ -39,7 +40,8 @@ def evaluate(
     candidate = _candidate(source_or_path, backend)
     folder = Path(out) if out else None
     chosen = rigor_named(rigor) if measure_perf else None
-    return judge.judge(setup, candidate, tolerance=tolerance, rigor=chosen, baselines=baselines, out=folder)
+    asked: dict[str, Any] = {"tolerance": tolerance, "track": track, "rigor": chosen, "baselines": baselines}
+    return judge.judge(setup, candidate, out=folder, **asked)
 
 
 def _candidate(source_or_path: Any, backend: str | None) -> Candidate:

@@ -10,6 +10,7 @@ from pkb.candidate import Candidate
 from pkb.environment import environment
 from pkb.errors import UsageError
 from pkb.judge import artifacts, cache
+from pkb.judge.admission import admit
 from pkb.judge.build import build, entry_of, extensions
 from pkb.judge.channel import Message
 from pkb.judge.check import Wrong, check_trial
@@ -30,6 +31,7 @@ from pkb.platforms import platform_named
 from pkb.problem import Problem, Size
 from pkb.record import Pace, Record, Verdict
 from pkb.registry import load
+from pkb.screen import Track
 
 Progress = Callable[[str], None]
 
@@ -87,15 +89,23 @@ class Judge:
         candidate: Candidate,
         *,
         tolerance: Tolerance | None = None,
+        track: str = Track.ANY,
+        screen: bool = True,
         rigor: Rigor | None = None,
         baselines: Sequence[str] = (),
         profile: bool = False,
         out: Path | None = None,
         progress: Progress = lambda step: None,
     ) -> Record:
-        """Judge one candidate, and time it if a rigor is given. Whatever it does is a verdict, never an exception."""
+        """Judge one candidate, and time it if a rigor is given. Whatever it does is a verdict, never an exception.
+
+        Without `screen` the candidate runs whatever its source shows, and the checks that follow stand alone.
+        """
         seen = Seen()
         try:
+            if screen:
+                seen.track = Track.named(track)
+                seen.warnings = admit(candidate, seen.track)
             self.make_ready(setup, candidate, seen, progress)
             with seen.timed("reference"):
                 progress("reference")
@@ -193,10 +203,11 @@ class Judge:
             problem=setup.problem.stem,
             category=setup.problem.category,
             candidate=candidate.facts(),
-            setup=_facts(setup, tolerance),
+            setup=_facts(setup, tolerance) | {"track": seen.track},
             verdict=seen.verdict,
             reason=seen.reason or _praise(setup),
             evidence=seen.evidence,
+            warnings=seen.warnings,
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
             timing=asdict(seen.timing) if seen.timing else None,
             profile=seen.profile.summary if seen.profile else None,

@@ -14,13 +14,17 @@ from pkb.judge.pace import Timing
 from pkb.judge.profile import Profile
 from pkb.judge.reference import Reference
 from pkb.record import Verdict
+from pkb.screen import Track
 
 
 @dataclass
 class Seen:
+    track: Track | None = None
+    """Whose rules the candidate was screened by; None when it was not."""
     verdict: Verdict = Verdict.CORRECT
     reason: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
     libraries: Path | None = None
     """Where its compiled extensions are; None when it has none."""
     reference: Reference | None = None

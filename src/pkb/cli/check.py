@@ -1,0 +1,113 @@
+"""`pkb check`: what the static screen says of candidates, without running them."""
+
+import ast
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pkb.cli import options as o
+from pkb.errors import UsageError
+
+if TYPE_CHECKING:
+    from pkb.screen import Finding, Rule
+
+_PAGE = """# The static screen
+
+Printed by `pkb check --rules --markdown`. Before a candidate is run, its source is looked at: names are followed
+through imports, aliases and constant strings, code in constant strings is read like the rest, and so are the C++ and
+CUDA sources that it compiles. Comments and strings that nobody runs are not looked at, and neither is code that
+`solution` and the import of the file cannot reach.
+
+What a rule *rejects* is not run; what it *warns* of is written into the record. In the track `any` a candidate may use
+whatever is fastest; in `scratch` communication and products of matrices are its own work. A screen can be deceived:
+the checks at run time do not rely on it.
+
+| rule | the thing found … | instead | any | scratch |
+|---|---|---|---|---|
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("check")(check)
+
+
+def check(
+    files: Annotated[list[Path] | None, typer.Argument(help="Candidates.", metavar="FILE...")] = None,
+    track: o.TrackName = "any",
+    backend: o.BackendName = None,
+    rules: Annotated[bool, typer.Option("--rules", help="Print the rules instead.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="With --rules: the page docs/screen.md.")] = False,
+    as_json: o.Json = False,
+) -> None:
+    """Screen candidates without running them. Exit code 1 if one is rejected.
+
+    Example: pkb check my_kernel.py --track scratch
+    """
+    from pkb.backends import backend_named, recognise
+    from pkb.screen import Severity, Track, all_rules, screen
+
+    if rules:
+        _print_rules(list(all_rules().values()), markdown)
+        return
+    if not files:
+        raise UsageError("name the files to check, or --rules")
+    chosen = Track.named(track)
+    count: Counter[str] = Counter()
+    for file in files:
+        source = _read(file)
+        if broken := _broken(source):
+            print(f"{file}: cannot be parsed: {broken}", file=sys.stderr)
+            count["broken"] += 1
+        for finding in screen(source, backend_named(backend) if backend else recognise(source), chosen):
+            count[finding.severity] += 1
+            _print(file, finding, as_json)
+    if not as_json:
+        found = ", ".join(f"{count[severity]} {severity}" for severity in Severity)
+        print(f"{len(files)} checked for the track {chosen}: {found}")
+    raise typer.Exit(1 if count[Severity.REJECT] or count["broken"] else 0)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _broken(source: bytes) -> str | None:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        return str(error)
+    except (MemoryError, RecursionError):
+        # The screen has a rule for it.
+        pass
+    return None
+
+
+def _print(file: Path, finding: "Finding", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"file": str(file), **asdict(finding)}))
+    else:
+        print(f"{file}:{finding.line}: {finding.severity} {finding.rule}: {finding.sentence}; {finding.advice}")
+
+
+def _print_rules(rules: "list[Rule]", markdown: bool) -> None:
+    if markdown:
+        print(_PAGE + "\n".join(map(_row, rules)))
+        return
+    for rule in rules:
+        grave = ", ".join(f"{severity} in {track}" for track, severity in rule.severity.items())
+        print(f"{rule.name} ({grave}): {rule.sentence}; {rule.advice}")
+
+
+def _row(rule: "Rule") -> str:
+    from pkb.screen import Track
+
+    cells = [f"`{rule.name}`", rule.sentence, rule.advice, *(rule.severity.get(track, "") for track in Track)]
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,52 @@
+"""Work that somebody else did: other files, other machines, earlier runs."""
+
+from collections.abc import Iterable
+
+from pkb.screen.facts import Facts
+from pkb.screen.rule import BOTH, Found, rule
+
+
+@rule("put all code into the one file", reject=BOTH)
+def loads_code(facts: Facts) -> Iterable[Found]:
+    """brings in code from another file"""
+    return facts.uses(
+        *("importlib.util.spec_from_file_location", "importlib.util.module_from_spec", "importlib.machinery", "imp"),
+        *("runpy", "zipimport", "pkgutil.get_loader", "sys.path", "site", "torch.jit.load", "torch.package"),
+        *("torch.ops.load_library", "torch.classes.load_library", "torch.export.load"),
+    )
+
+
+@rule("compute everything on the ranks", reject=BOTH)
+def uses_the_network(facts: Facts) -> Iterable[Found]:
+    """talks to the network"""
+    return facts.uses(
+        *("socket", "socketserver", "ssl", "urllib.request", "http", "ftplib", "smtplib", "telnetlib", "xmlrpc"),
+        *("requests", "httpx", "aiohttp", "urllib3", "websockets", "paramiko", "huggingface_hub", "torch.hub", "pip"),
+        *("asyncio.open_connection", "asyncio.start_server", "multiprocessing.connection", "zmq"),
+    )
+
+
+@rule("compute the results in the call", reject=BOTH)
+def loads_results(facts: Facts) -> Iterable[Found]:
+    """reads values that were stored earlier"""
+    return facts.uses(
+        *("torch.load", "torch.from_file", "torch.UntypedStorage.from_file", "pickle.load", "pickle.Unpickler"),
+        *("dill.load", "joblib.load", "cloudpickle.load", "shelve", "dbm", "sqlite3", "safetensors"),
+        *("numpy.load", "numpy.loadtxt", "numpy.fromfile", "numpy.memmap", "diskcache"),
+    )
+
+
+@rule("keep what calls share in symmetric memory", warn=BOTH)
+def touches_files(facts: Facts) -> Iterable[Found]:
+    """reads or writes files in every call"""
+    return facts.uses(
+        *("builtins.open", "io.open", "os.open", "os.listdir", "os.scandir", "os.walk", "pathlib.Path", "tempfile"),
+        *("shutil", "glob", "mmap", "torch.save", "numpy.save", "pickle.dump"),
+        hot=True,
+    )
+
+
+@rule("pass tensors and numbers", warn=BOTH)
+def unpickles(facts: Facts) -> Iterable[Found]:
+    """turns bytes into objects"""
+    return facts.uses("pickle.loads", "dill.loads", "cloudpickle.loads", "joblib.loads")

@@ -1,0 +1,122 @@
+"""Reaching out of the kernel: into the judge, the interpreter, the process or the machine."""
+
+from collections.abc import Iterable, Iterator
+
+from pkb.screen.facts import Facts, matches
+from pkb.screen.rule import BOTH, Found, rule
+
+_OURS = ("pkb.triton_lib", "pkb.cuda_lib", "pkb.symmetric")
+
+
+@rule("import only pkb.triton_lib, pkb.cuda_lib or pkb.symmetric", reject=BOTH)
+def imports_the_judge(facts: Facts) -> Iterator[Found]:
+    """belongs to the judge, not to kernels"""
+    for use in [*facts.imports(), *facts.uses("pkb", "__main__")]:
+        if matches(use.name, ("pkb.*", "__main__")) and not matches(use.name, _OURS):
+            yield use
+
+
+@rule("take what you need from the arguments of solution", reject=BOTH)
+def reads_frames(facts: Facts) -> Iterable[Found]:
+    """reads the variables of its callers"""
+    return facts.uses(
+        *("sys._getframe", "sys._current_frames", "inspect.stack", "inspect.currentframe", "inspect.getouterframes"),
+        *("inspect.trace", "inspect.getinnerframes", "traceback.walk_stack"),
+        *("*.f_back", "*.f_locals", "*.f_globals", "*.tb_frame", "*.gi_frame", "*.cr_frame", "*.ag_frame"),
+    )
+
+
+@rule("take what you need from the arguments of solution", reject=BOTH)
+def searches_memory(facts: Facts) -> Iterable[Found]:
+    """searches the process for objects of others"""
+    return facts.uses(
+        "gc.get_objects", "gc.get_referrers", "gc.get_referents", "*.__subclasses__", "sys.modules.values"
+    )
+
+
+@rule("leave the rank's hooks, signals and limits as they are", reject=BOTH)
+def sets_hooks(facts: Facts) -> Iterable[Found]:
+    """changes how the rank's process behaves"""
+    return facts.uses(
+        *("atexit", "faulthandler", "resource", "signal", "sys.settrace", "sys.setprofile", "sys.addaudithook"),
+        *("sys.meta_path", "sys.path_hooks", "sys.excepthook", "threading.settrace", "threading.setprofile"),
+    )
+
+
+@rule("do the work in the rank itself", reject=BOTH)
+def starts_processes(facts: Facts) -> Iterable[Found]:
+    """starts another process"""
+    return facts.uses(
+        *("os.fork", "os.forkpty", "os.exec*", "os.spawn*", "os.posix_spawn*", "os.system", "os.popen", "pty"),
+        *("subprocess", "multiprocessing", "torch.multiprocessing", "asyncio.create_subprocess_*"),
+        *("concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process"),
+    )
+
+
+@rule("finish the work inside the call; the judge looks for work that is left", warn=BOTH)
+def starts_threads(facts: Facts) -> Iterator[Found]:
+    """starts another thread"""
+    yield from facts.uses(
+        *("threading.Thread", "threading.Timer", "_thread", "concurrent.futures.ThreadPoolExecutor"),
+        *("concurrent.futures.thread", "asyncio.to_thread", "asyncio.run"),
+    )
+    yield from facts.identifiers("pthread_create", "std::thread", "std::jthread", "std::async", "cudaLaunchHostFunc")
+
+
+@rule("return from solution, or raise", reject=BOTH)
+def ends_processes(facts: Facts) -> Iterable[Found]:
+    """ends or signals a process"""
+    return facts.uses("os.kill", "os.killpg", "os._exit", "os.abort", "signal.raise_signal", "signal.pthread_kill")
+
+
+@rule("launch kernels through Triton, torch or pkb.cuda_lib", reject=BOTH)
+def reaches_the_interpreter(facts: Facts) -> Iterator[Found]:
+    """reaches into the Python interpreter"""
+    yield from facts.uses("ctypes.pythonapi", "ctypes.PyDLL", "ctypes.py_object", "_ctypes", "types.CodeType")
+    yield from facts.uses("types.FunctionType", "*.__code__", "*.__closure__", "*.__globals__", "*.cell_contents")
+    yield from facts.identifiers("PyRun_*", "PyEval_*", "PyObject_*", "PyImport_*", "PyFrame_*", "Py_CompileString*")
+    yield from facts.identifiers(
+        *(f"{o}::{n}" for o in ("py", "pybind11") for n in ("exec", "eval", "module_::import"))
+    )
+
+
+@rule("work on tensors through torch", warn=BOTH)
+def pokes_memory(facts: Facts) -> Iterable[Found]:
+    """reads or writes memory by its address"""
+    return facts.uses("ctypes.memmove", "ctypes.memset", "ctypes.string_at", "ctypes.*.from_address", "ctypes.cast")
+
+
+@rule("link what you need, or use torch's and CUDA's own functions", warn=BOTH)
+def loads_libraries(facts: Facts) -> Iterator[Found]:
+    """loads a shared library, whose code is not seen here"""
+    for use in facts.uses("ctypes.CDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi"):
+        texts = [str(text) for text in facts.arguments(use)]
+        if use.call and not (texts and all("cuda" in text or "nvrtc" in text for text in texts)):
+            yield use
+    yield from facts.identifiers("dlopen", "dlsym", "dlmopen")
+
+
+@rule("take what you need from the arguments of solution", reject=BOTH)
+def reads_proc(facts: Facts) -> Iterator[Found]:
+    """looks into the system's view of processes"""
+    for use in facts.uses("builtins.open", "io.open", "os", "pathlib", "codecs.open", "ctypes.CDLL"):
+        if any(str(text).startswith("/proc") for text in facts.arguments(use)):
+            yield use
+    yield from facts.identifiers("ptrace", "process_vm_readv", "process_vm_writev")
+
+
+@rule("leave file descriptors alone that you did not open", reject=BOTH)
+def moves_descriptors(facts: Facts) -> Iterator[Found]:
+    """takes over file descriptors"""
+    yield from facts.uses("os.dup", "os.dup2", "os.closerange")
+    yield from facts.identifiers("dup2", "dup3")
+
+
+@rule("the judge sets the environment; what must differ belongs into the arguments", warn=BOTH)
+def sets_environment(facts: Facts) -> Iterator[Found]:
+    """changes the environment of the rank"""
+    yield from facts.uses("os.putenv", "os.unsetenv", *(f"os.environ.{m}" for m in _CHANGES))
+    yield from (use for use in facts.uses("os.environ") if use.stored)
+
+
+_CHANGES = ("update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__", "__ior__")

@@ -1,0 +1,122 @@
+"""What a kernel written from scratch does itself: communication, products of matrices."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from pkb.screen.facts import Facts, Hit, matches
+from pkb.screen.reader import Use
+from pkb.screen.rule import SCRATCH, Found, rule
+from pkb.screen.values import SOME_TENSOR
+
+_MOVES = (
+    *("*all_reduce*", "*allreduce*", "*all_gather*", "*allgather*", "*reduce_scatter*", "*all_to_all*", "*alltoall*"),
+    *("broadcast*", "reduce", "reduce_*", "scatter*", "gather*", "send*", "recv*", "isend*", "irecv*"),
+    *("batch_isend_irecv", "P2POp", "*tile_reduce", "multimem_*", "*matmul*", "coalescing*", "ring_*"),
+)
+"""Parts of names under torch.distributed that move data between ranks."""
+_DISTRIBUTED = tuple(f"torch.distributed.{name}" for name in ("nn", "tensor", "_tensor", "fsdp"))
+_OBJECTS = tuple(f"torch.distributed.{name}" for name in ("barrier", "monitored_barrier", "*_object", "*_object_list"))
+"""On the host: for handles and meetings, not for tensors."""
+_OPERATORS = ("aten", "prims", "mkl", "mkldnn", "quantized", "inductor")
+_PRIMITIVES = ("get_remote_tensor*", "memset32_", "stream_write_value32_")
+_GROUP_METHODS = {
+    *("allreduce", "allreduce_coalesced", "allgather", "_allgather_base", "allgather_into_tensor_coalesced"),
+    *("reduce_scatter", "_reduce_scatter_base", "alltoall", "alltoall_base", "_all_gather_base"),
+}
+_PRODUCTS = {
+    *("matmul", "mm", "bmm", "mv", "addmm", "addmv", "addbmm", "baddbmm", "sspaddmm", "dot", "vdot", "inner", "einsum"),
+    *("tensordot", "chain_matmul", "multi_dot", "linear", "bilinear", "scaled_mm", "grouped_mm", "int_mm"),
+    *("scaled_grouped_mm", "scaled_dot_product_attention", "multi_head_attention_forward", "cublas_dot_product"),
+    *("addmm_activation", "sparse_mm", "smm", "hspmm", "rmatmul", "imatmul", "Linear", "LazyLinear", "Bilinear"),
+    *("MultiheadAttention", "scaled_dot_product_flash_attention", "scaled_dot_product_efficient_attention"),
+    *("scaled_dot_product_cudnn_attention", "flex_attention", "conv1d", "conv2d", "conv3d", "conv_transpose1d"),
+    *("conv_transpose2d", "conv_transpose3d", "conv_tbc", "convolution", "cudnn_convolution", "Conv1d", "Conv2d"),
+    *("Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LSTM", "GRU", "RNN"),
+}
+_UNMISTAKABLE = {"matmul", "mm", "bmm", "addmm", "addmv", "baddbmm", "addbmm", "mv", "einsum"} | _GROUP_METHODS
+_LIBRARIES = (
+    *("apex", "cublas", "cudnn", "cupy", "cutlass", "cuda.cccl", "deep_ep", "deep_gemm", "deepspeed", "fla"),
+    *("flash_attn", "flashinfer", "iris", "jax", "kernels", "kraken", "liger_kernel", "mpi4py", "mscclpp", "nccl"),
+    *("nvshmem", "nvmath", "symm_mem_recipes", "tensorflow", "torchao", "transformer_engine", "triton_dist"),
+    *("triton_kernels", "vllm", "sgl_kernel", "xformers", "torch.compile", "torch.jit.script", "torch.jit.trace"),
+    *("torch.cuda.nccl", "torch.cuda.comm", "torch.nn.parallel"),
+)
+
+
+@rule("move the data yourself: symmetric memory, its pointers and signals are allowed", reject=SCRATCH)
+def library_collective(facts: Facts) -> Iterator[Found]:
+    """is communication by a library"""
+    yield from (use for use in facts.uses("torch.distributed", "torch.ops", "torch._C") if is_collective(use.name))
+    yield from (use for use in facts.uses("torch.Tensor.*") if use.name.rpartition(".")[2] in _GROUP_METHODS)
+    yield from (use for use in facts.uses(*_OBJECTS, hot=True) if _gets_tensors(facts, use))
+    yield from facts.identifiers(
+        "nccl", "nccl[A-Z]*", "pnccl[A-Z]*", "nvshmem*", "MPI_*", "lnccl*", "lnvshmem*", "lmpi*"
+    )
+    yield from facts.identifiers(*(f".{name}" for name in _GROUP_METHODS), "c10d::ProcessGroup*")
+    yield from _shared_libraries(facts, ("*nccl*", "*nvshmem*", "*libmpi*", "mpi"))
+
+
+def is_collective(name: str) -> bool:
+    """Whether a full name is of something in torch that moves data between ranks."""
+    if matches(name, _OBJECTS):
+        return False
+    if matches(name, ("torch.ops.symm_mem.*", "torch.ops.*c10d*.*", *_DISTRIBUTED)):
+        return not any(fnmatchcase(part, p) for part in name.split(".")[3:] for p in _PRIMITIVES)
+    if matches(name, ("torch.distributed", "torch._C._distributed_c10d")):
+        parts = name.split(".")[2:]
+        return any(fnmatchcase(part.lstrip("_"), pattern) for part in parts for pattern in _MOVES)
+    return False
+
+
+def _gets_tensors(facts: Facts, use: Use) -> bool:
+    return any(SOME_TENSOR in facts.values(arg, use.scope) for arg in (use.call.args if use.call else []))
+
+
+@rule("multiply in your own kernel: tl.dot, mma or plain loops", reject=SCRATCH)
+def vendor_gemm(facts: Facts) -> Iterator[Found]:
+    """is a product by a library"""
+    kernels = facts.kernels()
+    for use in facts.uses("torch", "numpy", "operator"):
+        if use.function not in kernels and is_product(use.name):
+            yield use if use.name != "operator.matmul" else Hit(use.line, "the operator @")
+    yield from facts.identifiers("cublas*", "cudnn*", "cutlass*", "cute::gemm", "cusparse*", "cusolver*", "lcublas*")
+    owners = ("at", "torch", "at::native", "torch::nn::functional", "at::cuda::blas", "F")
+    yield from facts.identifiers(*(f"{owner}::{name}*" for owner in owners for name in (*_PRODUCTS, "gemm", "bgemm")))
+    yield from facts.identifiers(*(f".{name}" for name in _UNMISTAKABLE - _GROUP_METHODS))
+    yield from _shared_libraries(facts, ("*cublas*", "*cudnn*", "*cutlass*", "*openblas*", "*mkl*"))
+
+
+def is_product(name: str) -> bool:
+    """Whether a full name is of something in torch or numpy that multiplies matrices."""
+    parts = [part.strip("_").removesuffix("()") for part in name.split(".")]
+    own_operator = parts[:2] == ["torch", "ops"] and parts[2:3] != [] and parts[2] not in _OPERATORS
+    if parts[0] not in ("torch", "numpy", "operator") or parts[1:2] == ["backends"] or own_operator:
+        return False
+    return any(part in _PRODUCTS for part in parts[1:])
+
+
+@rule("write the kernel in this file", reject=SCRATCH)
+def library_kernel(facts: Facts) -> Iterator[Found]:
+    """is a kernel that others wrote, or generate"""
+    yield from (use for use in facts.uses(*_LIBRARIES) if not matches(use.name, ("cupy.RawKernel", "cupy.RawModule")))
+
+
+@rule("exchange handles once, under a cache; synchronise calls with signals on the device", warn=SCRATCH)
+def host_exchange(facts: Facts) -> Iterator[Found]:
+    """meets the other ranks on the host in every call"""
+    yield from facts.uses(*_OBJECTS, hot=True, setup=False)
+
+
+@rule("give it another name, or call it on something the screen can follow", warn=SCRATCH)
+def may_be_library(facts: Facts) -> Iterator[Found]:
+    """may be a library's method: its owner is unknown"""
+    kernels = facts.kernels()
+    for use in facts.uses(*(f"[?].{name}" for name in _UNMISTAKABLE), hot=True):
+        if use.call and use.function not in kernels:
+            yield use
+
+
+def _shared_libraries(facts: Facts, patterns: tuple[str, ...]) -> Iterator[Use]:
+    for use in facts.uses("ctypes.CDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi"):
+        if any(fnmatchcase(str(text), pattern) for text in facts.arguments(use) for pattern in patterns):
+            yield use
