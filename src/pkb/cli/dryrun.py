@@ -23,6 +23,7 @@ def dryrun(
     m: o.M = None,
     n: o.N = None,
     platform: o.PlatformName = "auto",
+    sandbox: o.SandboxMode = "auto",
     timeout: o.Timeout = 60.0,
     profile: Annotated[bool, typer.Option("--profile", help="Write a Chrome trace per rank.")] = False,
     out: o.Out = None,
@@ -39,7 +40,7 @@ def dryrun(
     found = o.chosen_suite(suite).load(problem)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
     traces = (out or Path("traces")) if profile else None
-    with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
+    with Judge(platform, Limits(load_s=timeout, trial_s=timeout), sandbox) as judge:
         setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
         try:
             ranks = dry_run(judge, setup, one, traces)

@@ -39,6 +39,7 @@ def evaluate(
     rtol: Annotated[float | None, typer.Option(help="See --atol; either replaces the oracle's rule.")] = None,
     measure_perf: Annotated[bool, typer.Option("--measure-perf", help="Time correct candidates too.")] = False,
     platform: o.PlatformName = "auto",
+    sandbox: o.SandboxMode = "auto",
     timeout: o.Timeout = 60.0,
     out: o.Out = None,
     as_json: o.Json = False,
@@ -54,7 +55,7 @@ def evaluate(
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     limits = Limits(load_s=timeout, trial_s=timeout)
     records: list[Record] = []
-    with Judge(platform, limits) as judge:
+    with Judge(platform, limits, sandbox) as judge:
         chosen = o.chosen_size(size, m, n)
         setups = [judge.pose(p, nproc=nproc, size=chosen, dtype=dtype, trials=trials) for p, _ in jobs]
         try:

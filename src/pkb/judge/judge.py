@@ -16,6 +16,7 @@ from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
 from pkb.judge.reference import References
+from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.timing import measure
@@ -32,9 +33,10 @@ Progress = Callable[[str], None]
 class Judge:
     """Holds the secret, the expected outputs and the clocks. Use as a context manager, or call close()."""
 
-    def __init__(self, platform: str = "auto", limits: Limits | None = None):
+    def __init__(self, platform: str = "auto", limits: Limits | None = None, sandbox: str = "auto"):
         self.platform = platform_named(platform)
         self.limits = limits or Limits()
+        self.sandbox = Sandbox(sandbox)
         self.seeds = Seeds()
         self.references = References()
         self._nursery: Nursery | None = None
@@ -53,6 +55,7 @@ class Judge:
         self.close()
 
     def close(self) -> None:
+        self.sandbox.close()
         if self._nursery:
             self._nursery.close()
             self._nursery = None
@@ -129,12 +132,13 @@ class Judge:
         """A started world with the candidate loaded on every rank."""
         if lacking := candidate.backend.missing():
             raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
-        with World(self.nursery, setup.world, setup.limits) as world:
+        with self.sandbox.world(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
-            world.start()
-            file = world.folder / "candidate.py"
+            # Nothing outside its folder can be counted on to be visible there.
+            problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"
+            problem.write_bytes(setup.problem.path.read_bytes())
             file.write_bytes(candidate.source)
-            order = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
+            order = {"do": "load", "problem": str(problem), "candidate": str(file)}
             world.ask(order, "load", setup.limits.load_s)
             yield world
 
@@ -149,7 +153,7 @@ class Judge:
             evidence=seen.evidence,
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
             timing=asdict(seen.timing) if seen.timing else None,
-            environment=environment(self.platform),
+            environment=environment(self.platform) | {"sandbox": self.sandbox.facts},
             seconds=seen.seconds,
         )
 

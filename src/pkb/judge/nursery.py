@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
@@ -20,13 +21,16 @@ from pkb.record import Verdict
 _NURSERY_S = 120.0
 # Everything else (keys, tokens, settings of the person's shell) stays outside.
 _INHERITED = re.compile(r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|CUDA_\w+|NVIDIA_\w+|NCCL_\w+")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 
 
 class Nursery:
     """Starts the nursery and passes orders to it. Everything dies with this process."""
 
-    def __init__(self, platform: Platform):
+    def __init__(self, platform: Platform, wrapper: Callable[[list[Path]], list[str]] = lambda folders: []):
+        """`wrapper` gives the command that the nursery runs under, where these folders must stay writable."""
         self.platform = platform
+        self._wrapper = wrapper
         self.folder = Path(tempfile.mkdtemp(prefix="pkb-"))
         self.shared = _shared_memory_folder()
         self._worlds = itertools.count()
@@ -38,14 +42,16 @@ class Nursery:
         theirs.close()
 
     def _start(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
+        kept = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
         package_root = str(Path(__file__).parents[2])
         environment = kept | {"PYTHONPATH": package_root, "HOME": str(self.folder), "TMPDIR": str(self.folder)}
         folders = [str(self.folder), str(self.shared)]
         settings = json.dumps({"folders": folders, "service": self.platform.service()})
+        environment |= self.platform.nursery_environment(self.folder)
+        program = ["-P", "-m", "pkb.judge.nursery_main", str(theirs.fileno()), settings]
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "pkb.judge.nursery_main", str(theirs.fileno()), settings],
-            env=environment | self.platform.nursery_environment(self.folder),
+            [*self._wrapper([self.folder, self.shared]), sys.executable, *program],
+            env=environment,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -94,6 +100,10 @@ class Nursery:
             self.process.wait()
         for folder in (self.folder, self.shared):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_passed_on(variable: str) -> bool:
+    return bool(_INHERITED.fullmatch(variable)) and not _SECRET.search(variable)
 
 
 def _shared_memory_folder() -> Path:

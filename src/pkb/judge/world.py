@@ -24,7 +24,9 @@ _STACKS_S = 0.4
 class World:
     """`size` ranks of one kind, in fresh processes. Use as a context manager: leaving it kills them."""
 
-    def __init__(self, nursery: Nursery, size: int, limits: Limits, blame: Verdict = Verdict.CRASH):
+    def __init__(
+        self, nursery: Nursery, size: int, limits: Limits, blame: Verdict = Verdict.CRASH, sandbox: str = "off"
+    ):
         self.nursery = nursery
         self.size = size
         self.limits = limits
@@ -34,9 +36,11 @@ class World:
         self.folder = nursery.folder / f"world-{self.number}"
         self.shared = nursery.shared / f"world-{self.number}"
         self.ended = False
-        self._spawn()
+        self.sandbox: dict[str, Any] = {}
+        """What is closed to its ranks."""
+        self._spawn(sandbox)
 
-    def _spawn(self) -> None:
+    def _spawn(self, sandbox: str) -> None:
         self.folder.mkdir()
         self.shared.mkdir()
         pairs = [socket.socketpair() for _ in range(self.size)]
@@ -53,11 +57,17 @@ class World:
             "folder": str(self.folder),
             "shared": str(self.shared),
             "memory": memory,
+            "sandbox": sandbox,
+            "exposed": self.nursery.platform.exposed(self.nursery.folder),
         }
-        self.nursery.order(order, theirs)
+        answer = self.nursery.order(order, theirs)
         for (_, sock), (_, write) in zip(pairs, pipes, strict=True):
             sock.close()
             os.close(write)
+        if refused := answer.get("refused"):
+            self.end(kill=True)
+            raise Failure(Verdict.ENVIRONMENT, refused, check="sandbox")
+        self.sandbox = answer.get("facts", {})
 
     def start(self) -> None:
         """Wait until every rank has joined its process group."""

@@ -1,5 +1,6 @@
 """What the GPU platforms have in common."""
 
+import glob
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ class Gpu:
     def memory_limit(self, world: int) -> int | None:
         # A CUDA process maps far more address space than it uses.
         return None
+
+    def exposed(self, folder: Path) -> list[str]:
+        return [*glob.glob("/dev/nvidia*"), *glob.glob("/dev/dxg")]
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()

@@ -31,6 +31,9 @@ class Cpu:
     def service(self) -> list[str]:
         return []
 
+    def exposed(self, folder: Path) -> list[str]:
+        return []
+
     def nursery_environment(self, folder: Path) -> dict[str, str]:
         threads = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
         # Triton decides at import whether it interprets. gloo would otherwise look for an address of the host name.
