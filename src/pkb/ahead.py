@@ -12,6 +12,7 @@ from pathlib import Path
 _INHERITED = re.compile(
     r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|MAX_JOBS|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+|THUNDERKITTENS_ROOT"
 )
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 # Read when the libraries are loaded; threads of theirs would not survive the fork.
 _ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
 _started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
@@ -20,7 +21,7 @@ _started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 def start(wrapper: Sequence[str] = ()) -> None:
     """Begin now; the next nursery takes it over. Without one, it ends with this process."""
     ours, theirs = socket.socketpair()
-    kept = {key: value for key, value in os.environ.items() if _INHERITED.fullmatch(key)}
+    kept = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
     process = subprocess.Popen(
         [*wrapper, sys.executable, "-P", "-m", "pkb.judge.nursery_main"],
         env={**kept, **_ONE_THREAD, "PYTHONPATH": str(Path(__file__).parents[1])},
@@ -39,3 +40,7 @@ def take(wrapper: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.s
     if wrapper or not _started:
         start(wrapper)
     return _started.pop()
+
+
+def _is_passed_on(variable: str) -> bool:
+    return bool(_INHERITED.fullmatch(variable)) and not _SECRET.search(variable)

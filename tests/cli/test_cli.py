@@ -43,6 +43,7 @@ def test_list_and_show() -> None:
             "unknown platform 'tpu'; choose from auto",
         ),
         (["eval", "1", "--candidate", "reference", "--m", "4"], "give --m and --n together"),
+        (["eval", "1", "--candidate", "reference", "--sandbox", "on"], "choose from auto, require, off"),
         (["eval", "1"], "either --candidate FILE, or --solutions-dir DIR with --backend NAME"),
         (["eval", "9", "--solutions-dir", str(SOLUTIONS), "--backend", "triton"], "problems that have a file there"),
         (["eval", "1", "--candidate", "reference", "--profile"], "say where with --out DIR"),
@@ -123,7 +124,7 @@ def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]
     while time.monotonic() < deadline:
         family = psutil.Process(judge.pid).children(recursive=True)
         ranks = [process for process in family if process.parent() and process.parent().pid != judge.pid]
-        if len(ranks) >= 2 and all(process.cpu_times().user > 1 for process in ranks):
+        if sum(process.cpu_times().user > 1 for process in ranks) >= 2:
             return judge, family
         time.sleep(0.1)
     raise AssertionError("the ranks never got to work")

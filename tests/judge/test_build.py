@@ -118,8 +118,17 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     wrapper.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-        with Judge("cpu") as judge:
+        # Locked up, the compiler could not write its notes.
+        with Judge("cpu", sandbox="off") as judge:
             yield Bench(judge, notes)
+
+
+def test_a_locked_up_candidate_is_compiled_and_judged(judge: Judge) -> None:
+    source = MODULE.replace('"adding", SOURCE', '"adding_in_a_cell", SOURCE').encode()
+    setup = judge.pose("allreduce", nproc=2, trials=1)
+    first, second = (judge.judge(setup, Candidate.of(source)) for _ in range(2))
+    assert (first.correct, second.correct) == (True, True), first.reason
+    assert ("build" in first.seconds, "build" in second.seconds) == (True, False)
 
 
 def test_an_extension_is_compiled_once_and_for_all(bench: Bench) -> None:

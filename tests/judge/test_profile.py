@@ -104,7 +104,7 @@ SPOILING = """
 def test_a_spoilt_trace_is_noted_and_the_others_are_shown(judge: Judge, what: str, says: str, tmp_path: Path) -> None:
     source = HONEST.replace(b"    HERE\n", SPOILING.format(what=what).encode())
     setup = judge.pose("allreduce", nproc=2, trials=1)
-    record = judge.judge(setup, Candidate.of(source), profile=True, out=tmp_path)
+    record = judge.judge(setup, Candidate.of(source), profile=True, screen=False, out=tmp_path)
     assert record.correct, record.reason
     assert record.profile is not None
     (note,) = record.profile["notes"]
@@ -116,7 +116,9 @@ def test_a_spoilt_trace_is_noted_and_the_others_are_shown(judge: Judge, what: st
 
 def test_a_candidate_that_fails_under_the_profiler_keeps_its_verdict(judge: Judge, tmp_path: Path) -> None:
     source = HONEST.replace(b"HERE", b"assert not torch.autograd.profiler._is_profiler_enabled, 'watched'")
-    record = judge.judge(judge.pose("allreduce", nproc=2, trials=1), Candidate.of(source), profile=True, out=tmp_path)
+    record = judge.judge(
+        judge.pose("allreduce", nproc=2, trials=1), Candidate.of(source), profile=True, screen=False, out=tmp_path
+    )
     assert record.correct
     assert record.profile is not None
     assert "raised AssertionError in profiling: watched" in record.profile["notes"][0]
@@ -242,9 +244,9 @@ def test_profile_alone_means_torch(typed: str, parsed: str) -> None:
 def test_ranks_run_under_a_wrapper_without_mps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/nowhere")
     names = b"print('wrapped' if 'PKB_WRAPPED' in os.environ else '', 'CUDA_MPS_PIPE_DIRECTORY' in os.environ)"
-    with Judge("cpu", wrapper=["env", "PKB_WRAPPED=1"]) as wrapped:
+    with Judge("cpu", sandbox="off", profiler=["env", "PKB_WRAPPED=1"]) as wrapped:
         setup = wrapped.pose("allreduce", nproc=2, trials=1)
-        record = wrapped.judge(setup, Candidate.of(HONEST.replace(b"HERE", names)), out=tmp_path)
+        record = wrapped.judge(setup, Candidate.of(HONEST.replace(b"HERE", names)), out=tmp_path, screen=False)
     assert record.correct, record.reason
     assert (tmp_path / "logs" / "rank_1.txt").read_text() == "wrapped False\n" * 3
 

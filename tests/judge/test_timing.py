@@ -73,7 +73,7 @@ def test_a_bent_clock_is_a_cheat(judge: Judge) -> None:
     slow_clock = "real = time.perf_counter_ns\ntime.perf_counter_ns = lambda: real() // 1000\n"
     source = HEAD.replace("calls = 0", slow_clock + "calls = 0").format(body=body)
     setup = judge.pose("allreduce", nproc=2, trials=1)
-    record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK)
+    record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK, screen=False)
     assert (record.verdict, record.evidence["check"]) == (Verdict.CHEAT, "outside-clock"), record.reason
 
 
@@ -82,7 +82,7 @@ def test_a_stopped_clock_breaks_the_protocol(judge: Judge) -> None:
         body="return honest(tensor)"
     )
     setup = judge.pose("allreduce", nproc=2, trials=1)
-    record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK)
+    record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK, screen=False)
     assert (record.verdict, record.evidence["check"]) == (Verdict.CRASH, "protocol"), record.reason
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import typer
 
@@ -26,7 +27,7 @@ def doctor(as_json: o.Json = False) -> None:
 
     Example: pkb doctor
     """
-    findings = [*_versions(), *_platforms(), *_backends(), _shared_memory(), _a_judgement()]
+    findings = [*_versions(), *_platforms(), *_backends(), _shared_memory(), *_a_judgement()]
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
@@ -71,7 +72,7 @@ def _shared_memory() -> Finding:
     return Finding("shared memory", free > 1 << 30, f"{free / 2**30:.1f} GiB free in {folder}{advice}")
 
 
-def _a_judgement() -> Finding:
+def _a_judgement() -> list[Finding]:
     """The proof of it all: judge a reference as its own candidate."""
     from pkb.candidate import Candidate
     from pkb.judge import Judge
@@ -81,4 +82,14 @@ def _a_judgement() -> Finding:
     with Judge() as judge:
         record = judge.judge(judge.pose(problem, nproc=2, trials=1), Candidate.reference(problem))
     seconds = sum(record.seconds.values())
-    return Finding("a judgement", record.correct, f"{problem.stem} at 2 ranks: {record.verdict} in {seconds:.1f} s")
+    said = f"{problem.stem} at 2 ranks: {record.verdict} in {seconds:.1f} s"
+    return [_sandbox(record.environment["sandbox"]), Finding("a judgement", record.correct, said)]
+
+
+def _sandbox(facts: dict[str, Any]) -> Finding:
+    from pkb.judge.sandbox import advice, closes, described
+
+    if closes(facts):
+        return Finding("sandbox", True, described(facts))
+    refused = [f"no {level}: {reason}" for level, reason in facts.get("refused", {}).items()]
+    return Finding("sandbox", False, "; ".join([described(facts), *refused, advice()]))

@@ -29,6 +29,7 @@ def dryrun(
     m: o.M = None,
     n: o.N = None,
     platform: o.PlatformName = "auto",
+    sandbox: o.SandboxMode = "auto",
     timeout: o.Timeout = 60.0,
     build_timeout: o.BuildTimeout = 300.0,
     profile: o.Profiler = None,
@@ -52,7 +53,8 @@ def dryrun(
     ncu = _ncu(folder, platform, nproc) if o.chosen_profiler(profile) == "ncu" else None
     try:
         limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
-        with Judge(platform, limits, ncu.wrapper() if ncu else ()) as judge:
+        # ncu reaches into the ranks that it starts: they cannot be locked up.
+        with Judge(platform, limits, "off" if ncu else sandbox, ncu.wrapper() if ncu else ()) as judge:
             setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
             seen = dry_run(judge, setup, one, profile)
         for rank, lines in enumerate(seen.ranks):

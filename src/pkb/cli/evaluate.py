@@ -48,6 +48,7 @@ def evaluate(
     ] = "",
     profile: o.Profiler = None,
     platform: o.PlatformName = "auto",
+    sandbox: o.SandboxMode = "auto",
     timeout: o.Timeout = 60.0,
     build_timeout: o.BuildTimeout = 300.0,
     out: o.Out = None,
@@ -70,7 +71,7 @@ def evaluate(
     timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
     extra = baselines_named(baselines)
     records: list[Record] = []
-    with Judge(platform, limits) as judge:
+    with Judge(platform, limits, sandbox) as judge:
         chosen = o.chosen_size(size, m, n)
         setups = [judge.pose(p, nproc=nproc, size=chosen, dtype=dtype, trials=trials) for p, _ in jobs]
         try:

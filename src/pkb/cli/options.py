@@ -37,6 +37,9 @@ SizeName = Annotated[str, typer.Option("--size", help="tiny, paper or large.")]
 M = Annotated[int | None, typer.Option("--m", min=1, help="Rows, in place of --size; with --n.")]
 N = Annotated[int | None, typer.Option("--n", min=1, help="Columns, in place of --size; with --m.")]
 PlatformName = Annotated[str, typer.Option("--platform", help="Where ranks live: auto takes the best one found.")]
+SandboxMode = Annotated[
+    str, typer.Option("--sandbox", help="auto locks candidates up as well as it can; require: fully; off: not at all.")
+]
 Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds for each phase: loading, one trial.")]
 Profiler = Annotated[
     str | None,

@@ -29,13 +29,15 @@ def evaluate(
     rigor: str = "quick",
     baselines: Sequence[str] = (),
     platform: str = "auto",
+    sandbox: str = "auto",
     out: str | Path | None = None,
 ) -> Record:
     """Judge a candidate: a path to its file, or its source.
 
-    One judge per platform serves all calls of this process, so that the second is quick; it ends with the process.
+    One judge per platform and sandbox serves all calls of this process, so that the second is quick; it ends with
+    the process.
     """
-    judge = _resident(platform)
+    judge = _resident(platform, sandbox)
     setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials)
     candidate = _candidate(source_or_path, backend)
     folder = Path(out) if out else None
@@ -51,7 +53,7 @@ def _candidate(source_or_path: Any, backend: str | None) -> Candidate:
 
 
 @cache
-def _resident(platform: str) -> Judge:
-    judge = Judge(platform)
+def _resident(platform: str, sandbox: str) -> Judge:
+    judge = Judge(platform, sandbox=sandbox)
     atexit.register(judge.close)
     return judge

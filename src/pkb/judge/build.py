@@ -8,9 +8,6 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from pkb.judge.extensions import FINISHED, compiles
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
+from pkb.judge.sandbox import Sandbox
 from pkb.judge.world import World
 from pkb.record import Verdict
 
@@ -34,35 +32,47 @@ def entry_of(candidate: Candidate) -> Path | None:
     return cache.root() / _key(candidate) if compiles(candidate.source) else None
 
 
-def build(entry: Path, candidate: Candidate, nursery: Nursery, limits: Limits) -> None:
+def build(entry: Path, candidate: Candidate, sandbox: Sandbox, nursery: Nursery, limits: Limits) -> None:
     """Compile the candidate's extensions into `entry`. Raises the Failure when they do not compile, or not in time."""
     if lacking := toolchain.missing():
         raise Failure(Verdict.ENVIRONMENT, lacking, check="toolchain")
-    with _workshop(nursery) as workshop:
-        imported = _imported(candidate, entry, workshop, nursery, limits)
-        libraries = _libraries(workshop)
+    # A compiler needs more memory than a rank may be given.
+    world = sandbox.world(nursery, 1, replace(limits, memory_bytes=None), builds=True)
+    assert world.workshop
+    try:
+        imported = _imported(candidate, world, limits)
+        libraries = _libraries(world.workshop)
         if imported or libraries:
             _keep(entry, libraries)
+    finally:
+        shutil.rmtree(world.workshop, ignore_errors=True)
 
 
-def extensions(candidate: Candidate, entry: Path, workshop: Path) -> Message:
-    """What a rank, or the builder, must know to import or compile the candidate's extensions."""
+def extensions(candidate: Candidate, entry: Path, folder: Path) -> Message:
+    """What a rank of the world with this folder must know to import, or compile, the candidate's extensions."""
+    libraries = folder / "libraries"
+    # A copy: the cache itself is out of a candidate's sight.
+    shutil.copytree(entry, libraries) if entry.is_dir() else libraries.mkdir()
+    return _order(candidate, libraries, folder / "extensions")
+
+
+def _order(candidate: Candidate, libraries: Path, workshop: Path) -> Message:
     return {
-        "libraries": str(entry),
+        "libraries": str(libraries),
         "workshop": str(workshop),
         "backend": candidate.backend.name,
         "architectures": toolchain.architectures(),
     }
 
 
-def _imported(candidate: Candidate, entry: Path, workshop: Path, nursery: Nursery, limits: Limits) -> bool:
-    """Have the builder import the candidate; whether that went well."""
-    # A compiler needs more memory than a rank may be given.
-    with World(nursery, 1, replace(limits, memory_bytes=None), builds=True) as world:
-        world.start()
+def _imported(candidate: Candidate, world: World, limits: Limits) -> bool:
+    """Have the builder import the candidate; whether that went well. Its processes have ended afterwards."""
+    with world:
+        assert world.workshop
         file = world.folder / "candidate.py"
         file.write_bytes(candidate.source)
-        order = {"do": "build", "candidate": str(file), "extensions": extensions(candidate, entry, workshop)}
+        nothing_yet = world.folder / "libraries"
+        order = {"do": "build", "candidate": str(file), "extensions": _order(candidate, nothing_yet, world.workshop)}
         try:
             world.ask(order, "build", limits.build_s)
         except Failure as failure:
@@ -93,16 +103,6 @@ def _keep(entry: Path, libraries: list[Path]) -> None:
             "make room there, or set PKB_CACHE to a folder that you can write to",
             check="cache",
         ) from error
-
-
-@contextmanager
-def _workshop(nursery: Nursery) -> Iterator[Path]:
-    """A folder that outlives the builder, so that nothing changes in it while libraries are taken out."""
-    folder = Path(tempfile.mkdtemp(prefix="build-", dir=nursery.folder))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _too_slow(hang: Failure, limits: Limits) -> Failure:

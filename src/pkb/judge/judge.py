@@ -21,6 +21,7 @@ from pkb.judge.nursery import Nursery
 from pkb.judge.profile import Profile, profile_of, take_profile
 from pkb.judge.reference import References
 from pkb.judge.rigor import Rigor
+from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.sides import launch_gap
@@ -39,11 +40,18 @@ Progress = Callable[[str], None]
 class Judge:
     """Holds the secret, the expected outputs and the clocks. Use as a context manager, or call close()."""
 
-    def __init__(self, platform: str = "auto", limits: Limits | None = None, wrapper: Sequence[str] = ()):
+    def __init__(
+        self,
+        platform: str = "auto",
+        limits: Limits | None = None,
+        sandbox: str = "auto",
+        profiler: Sequence[str] = (),
+    ):
         self.platform = platform_named(platform)
         self.limits = limits or Limits()
-        self.wrapper = wrapper
-        """A profiler's command, to start all ranks under."""
+        self.sandbox = Sandbox(sandbox)
+        self.profiler = profiler
+        """A command to start all ranks under."""
         self.seeds = Seeds()
         self.references = References()
         self._nursery: Nursery | None = None
@@ -51,7 +59,7 @@ class Judge:
     @property
     def nursery(self) -> Nursery:
         if self._nursery is None:
-            self._nursery = Nursery(self.platform, self.wrapper)
+            self._nursery = Nursery(self.platform, lambda _: [*self.profiler], profiled=bool(self.profiler))
             self._nursery.wait_until_ready()
         return self._nursery
 
@@ -62,6 +70,7 @@ class Judge:
         self.close()
 
     def close(self) -> None:
+        self.sandbox.close()
         if self._nursery:
             self._nursery.close()
             self._nursery = None
@@ -134,7 +143,7 @@ class Judge:
         if seen.libraries and not cache.touch(seen.libraries):
             progress("build")
             with seen.timed("build"):
-                build(seen.libraries, candidate, self.nursery, setup.limits)
+                build(seen.libraries, candidate, self.sandbox, self.nursery, setup.limits)
 
     def _try(
         self,
@@ -178,17 +187,18 @@ class Judge:
     @contextmanager
     def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False) -> Iterator[World]:
         """A started world with the candidate, made ready before, loaded on every rank."""
-        with World(self.nursery, setup.world, setup.limits) as world:
+        with self.sandbox.world(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
-            world.start()
             if timed:
                 seen.launch_gap_us = launch_gap(world)
-            file = world.folder / "candidate.py"
+            # Nothing outside its folder can be counted on to be visible there.
+            problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"
+            problem.write_bytes(setup.problem.path.read_bytes())
             file.write_bytes(candidate.source)
-            order: Message = {"do": "load", "problem": str(setup.problem.path), "candidate": str(file)}
+            order: Message = {"do": "load", "problem": str(problem), "candidate": str(file)}
             seconds = setup.limits.load_s
             if seen.libraries:
-                order["extensions"] = extensions(candidate, seen.libraries, world.folder / "extensions")
+                order["extensions"] = extensions(candidate, seen.libraries, world.folder)
                 seconds += setup.limits.build_s
             world.ask(order, "load", seconds)
             try:
@@ -211,7 +221,7 @@ class Judge:
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
             timing=asdict(seen.timing) if seen.timing else None,
             profile=seen.profile.summary if seen.profile else None,
-            environment=environment(self.platform),
+            environment=environment(self.platform) | {"sandbox": self.sandbox.facts},
             seconds=seen.seconds,
         )
 

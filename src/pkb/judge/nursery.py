@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from pkb import ahead
@@ -17,22 +17,28 @@ from pkb.record import Verdict
 
 _NURSERY_S = 120.0
 _CLOSE_S = 15.0
-_WRAPPED_CLOSE_S = 120.0
+_PROFILED_CLOSE_S = 120.0
 """A profiler writes its report at the end."""
 
 
 class Nursery:
     """Starts the nursery and passes orders to it. Everything dies with this process."""
 
-    def __init__(self, platform: Platform, wrapper: Sequence[str] = ()):
+    def __init__(
+        self,
+        platform: Platform,
+        wrapper: Callable[[list[Path]], list[str]] = lambda folders: [],
+        profiled: bool = False,
+    ):
+        """`wrapper` gives the command that the nursery runs under, where these folders must stay writable."""
         self.platform = platform
-        self.wrapper = wrapper
+        self.profiled = profiled
         self.folder = Path(tempfile.mkdtemp(prefix="pkb-"))
         self.shared = _shared_memory_folder()
         self._worlds = itertools.count()
         self.exits: dict[tuple[int, int], int] = {}
         """(world, rank): exit code, negative for a signal."""
-        self.process, ours = ahead.take(self.wrapper)
+        self.process, ours = ahead.take(wrapper([self.folder, self.shared]))
         self.channel = Channel(ours)
         self.channel.send(self._settings())
 
@@ -40,12 +46,12 @@ class Nursery:
         private = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
         environment = private | self.platform.nursery_environment(self.folder)
         # Profilers do not like the service, MPS, and follow a rank that is a program of its own, not a bare fork.
-        unwrapped = {k: v for k, v in environment.items() if not (self.wrapper and k.startswith("CUDA_MPS_"))}
+        unserved = {k: v for k, v in environment.items() if not (self.profiled and k.startswith("CUDA_MPS_"))}
         return {
-            "environment": unwrapped,
+            "environment": unserved,
             "folders": [str(self.folder), str(self.shared)],
-            "service": [] if self.wrapper else self.platform.service(),
-            "execute": bool(self.wrapper),
+            "service": [] if self.profiled else self.platform.service(),
+            "execute": self.profiled,
         }
 
     def wait_until_ready(self) -> None:
@@ -83,7 +89,7 @@ class Nursery:
     def close(self) -> None:
         self.channel.close()
         try:
-            self.process.wait(timeout=_WRAPPED_CLOSE_S if self.wrapper else _CLOSE_S)
+            self.process.wait(timeout=_PROFILED_CLOSE_S if self.profiled else _CLOSE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -6,7 +6,6 @@ goes away, however that happens, it kills every descendant, removes the judge's 
 """
 
 import contextlib
-import ctypes
 import importlib
 import json
 import os
@@ -14,18 +13,29 @@ import select
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from pkb.judge import linux, view
+from pkb.judge.cell import confine
 from pkb.judge.channel import Channel, ChannelClosed, Message
+from pkb.judge.processes import (
+    adopt_orphans,
+    children_of,
+    close_all_but,
+    command_line,
+    die_with_adopter,
+    die_with_parent,
+)
+from pkb.judge.service import Service
 
 _GRACE_S = 0.5
-_SERVICE_START_S = 0.3
-_SWEEP_S = 5.0
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_SWEEP_S = 10.0
+_MOST_NAMED = 20
+_CELL_S = 30.0
 # What ranks would otherwise each import again. Triton has no build for every system.
 _PRELOADED = ("torch", "torch.distributed")
 # These look at the environment when they are loaded, so the settings come first.
@@ -45,6 +55,8 @@ class NurseryProcess:
         self.service = Service(service)
         self.ranks: dict[int, tuple[int, int]] = {}
         """pid: (world, rank)"""
+        self.cells: dict[int, tuple[int, Channel]] = {}
+        """world: the keeper of its cell, and what the keeper lives by"""
         self.wakeup, wakeup_write = os.pipe()
         os.set_blocking(wakeup_write, False)
         os.set_blocking(self.wakeup, False)
@@ -66,37 +78,82 @@ class NurseryProcess:
     def obey(self, message: Message, fds: list[int]) -> None:
         match message.pop("do"):
             case "spawn":
-                self.spawn(message, fds)
-                self.channel.send({"reply": "spawned"})
+                self.channel.send({"reply": "spawned", **self.spawn(message, fds)})
             case "signal":
                 self.signal(message["world"], message["number"])
                 self.channel.send({"reply": "sent"})
             case "end":
                 self.channel.send({"reply": "ended", "left": self.end(message["world"], message["kill"])})
 
-    def spawn(self, order: Message, fds: list[int]) -> None:
-        """Fork one process per rank; `fds` hold each rank's channel and log, in turn."""
-        world = order["world"]
+    def spawn(self, order: Message, fds: list[int]) -> Message:
+        """Fork one process per rank; `fds` hold each rank's channel and log, in turn. What the sandbox closes."""
+        if order["sandbox"] == "off":
+            born: Message = {"ranks": self._fork_ranks(order, fds)}
+        else:
+            born = self._fork_cell(order, fds)
+        for fd in fds:
+            os.close(fd)
+        self.ranks |= {pid: (order["world"], rank) for rank, pid in enumerate(born.pop("ranks", []))}
+        return born
+
+    def _fork_cell(self, order: Message, fds: list[int]) -> Message:
+        """Have the ranks forked by a process that has confined itself, and adopt them when it has gone."""
+        ours, theirs = map(Channel, socket.socketpair())
+        pid = os.fork()
+        if pid == 0:
+            self._become_cell(order, fds, theirs)
+        theirs.close()
+        try:
+            born = ours.receive(time.monotonic() + _CELL_S)
+        except (ChannelClosed, TimeoutError):
+            born = {"refused": "the process that forks the ranks broke down"}
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if keeper := born.pop("keeper", None):
+            self.cells[order["world"]] = (keeper, ours)
+        else:
+            ours.close()
+        return born
+
+    def _become_cell(self, order: Message, fds: list[int], channel: Channel) -> None:
+        try:
+            _forget_the_nursery()
+            close_all_but({*fds, channel.fileno(), 0, 1, 2})
+            root = Path(order["folder"]).parent / "root"
+            root.mkdir(exist_ok=True)
+            writable = sorted([order["folder"], order["shared"], *order["exposed"]])
+            keeper, facts = confine(order["sandbox"], str(root), writable, order["size"], channel.fileno())
+            tie = partial(die_with_adopter, os.getpid()) if keeper is None else _no_tie
+            channel.send({"ranks": self._fork_ranks(order, fds, tie), "keeper": keeper, "facts": facts})
+            signal.pause()
+        except OSError as error:
+            channel.send({"refused": f"{error.strerror or error} {error.filename or ''}".strip()})
+        finally:
+            os._exit(0)
+
+    def _fork_ranks(self, order: Message, fds: list[int], tie: Callable[[], None] = die_with_parent) -> list[int]:
+        # Not in the nursery: a cell has a loopback of its own.
         listener = socket.create_server(("127.0.0.1", 0))
         order["port"] = listener.getsockname()[1]
+        pids = []
         for rank in range(order["size"]):
             pid = os.fork()
             if pid == 0:
-                self._become_rank(order, rank, fds, listener)
-            self.ranks[pid] = (world, rank)
+                self._become_rank(order, rank, fds, listener, tie)
+            pids.append(pid)
         listener.close()
-        for fd in fds:
-            os.close(fd)
+        return pids
 
-    def _become_rank(self, order: Message, rank: int, fds: list[int], listener: socket.socket) -> None:
+    def _become_rank(
+        self, order: Message, rank: int, fds: list[int], listener: socket.socket, tie: Callable[[], None]
+    ) -> None:
         from pkb.judge.builder import Builder
         from pkb.judge.rank import Rank, run_rank
 
         status = 1
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            die_with_parent()
+            _forget_the_nursery()
+            tie()
             channel, log = fds[2 * rank : 2 * rank + 2]
             kept = {channel, log, 0, 1, 2, *([listener.fileno()] if rank == 0 else [])}
             close_all_but(kept)
@@ -122,6 +179,8 @@ class NurseryProcess:
                 world, rank = self.ranks.pop(pid)
                 code = os.waitstatus_to_exitcode(status)
                 self.channel.send({"event": "exit", "world": world, "rank": rank, "code": code})
+            for world in [world for world, (keeper, _) in self.cells.items() if keeper == pid]:
+                self.cells.pop(world)[1].close()
 
     def signal(self, world: int, number: int) -> None:
         for pid, (owner, _) in self.ranks.items():
@@ -132,32 +191,39 @@ class NurseryProcess:
     def end(self, world: int, kill: bool) -> list[str]:
         """End a world; the command lines of processes that it had left behind."""
         if kill:
+            self._close_cells({world})
             self.signal(world, signal.SIGKILL)
         self._wait_for(world, _GRACE_S)
         self.signal(world, signal.SIGKILL)
         self._wait_for(world, _SWEEP_S)
-        left = self.sweep(grace=0 if kill else _GRACE_S)
+        left = self.sweep({world}, grace=0 if kill else _GRACE_S)
         self.service.spoilt = self.service.spoilt or kill
         if self.service.spoilt and not self.ranks:
             self.service.restart()
         return left
 
-    def sweep(self, grace: float) -> list[str]:
-        """Kill adopted processes: the children of ranks that have ended."""
+    def sweep(self, worlds: set[int], grace: float) -> list[str]:
+        """Kill adopted processes, the children of ranks that have ended, and close the cells of `worlds`."""
         patience = time.monotonic() + grace
         while self._strays() and time.monotonic() < patience:
             time.sleep(0.02)
             self.reap()
-        left: dict[int, str] = {}
+        left = {pid: command_line(pid) for pid in self._strays()[:_MOST_NAMED]}
+        self._close_cells(worlds)
         deadline = time.monotonic() + _SWEEP_S
-        while (strays := self._strays()) and time.monotonic() < deadline:
+        while ((strays := self._strays()) or worlds & self.cells.keys()) and time.monotonic() < deadline:
             for pid in strays:
                 left.setdefault(pid, command_line(pid))
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)
+            select.select([self.wakeup], [], [], 0.01)
             self.reap()
-        return list(left.values())
+        return list(left.values())[:_MOST_NAMED]
+
+    def _close_cells(self, worlds: set[int]) -> None:
+        """Kill their keepers, and by that, at once, every process inside; `reap` forgets them."""
+        for world in worlds & self.cells.keys():
+            os.kill(self.cells[world][0], signal.SIGKILL)
 
     def _wait_for(self, world: int, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -166,7 +232,10 @@ class NurseryProcess:
             self.reap()
 
     def _strays(self) -> list[int]:
-        return [pid for pid in children_of(os.getpid()) if pid not in self.ranks and pid != self.service.pid]
+        """Children of this process, and of keepers, that nobody expects."""
+        keepers = [keeper for keeper, _ in self.cells.values()]
+        known = {*self.ranks, *keepers, self.service.pid}
+        return [pid for pid in children_of(os.getpid(), *keepers) if pid not in known]
 
     def close(self) -> None:
         # A rank may fork while it is being killed: repeat until none is left.
@@ -174,55 +243,13 @@ class NurseryProcess:
             self.signal(world, signal.SIGKILL)
         self.ranks.clear()
         self.service.stop()
-        self.sweep(grace=0)
+        self.sweep(set(self.cells), grace=0)
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class Service:
-    """A command that runs beside the ranks, such as the control daemon of MPS."""
-
-    def __init__(self, command: list[str]):
-        self.command = command
-        self.process: subprocess.Popen[bytes] | None = None
-        self.spoilt = False
-        """A client was killed in the middle of its work: start afresh before the next one."""
-        self.restart()
-
-    @property
-    def pid(self) -> int | None:
-        return self.process.pid if self.process else None
-
-    def restart(self) -> None:
-        self.stop()
-        self.spoilt = False
-        if self.command:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            time.sleep(_SERVICE_START_S)
-
-    def stop(self) -> None:
-        if self.process:
-            for child in children_of(self.process.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-            self.process.kill()
-            # Not wait(): the nursery reaps all its children in one place.
-            self.process = None
-
-
-def die_with_parent() -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def adopt_orphans() -> None:
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+def _no_tie() -> None:
+    """In a cell with a keeper, ranks die with that."""
 
 
 def execute_rank(order: Message, rank: int, *fds: int | None) -> None:
@@ -234,31 +261,11 @@ def execute_rank(order: Message, rank: int, *fds: int | None) -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, what])
 
 
-def close_all_but(kept: set[int]) -> None:
-    for name in os.listdir("/dev/fd"):
-        if int(name) not in kept:
-            with contextlib.suppress(OSError):
-                os.close(int(name))
-
-
-def children_of(parent: int) -> list[int]:
-    """Process ids, read from /proc; empty where the system has none."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name, in parentheses, may hold anything; the fields after it are state and parent.
-            state, ppid = entry.read_text().rpartition(")")[2].split()[:2]
-            if int(ppid) == parent and state != "Z":
-                found.append(int(entry.parent.name))
-    return found
-
-
-def command_line(pid: int) -> str:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b" ".join(words).decode(errors="replace").strip()[:200]
-    except OSError:
-        return f"process {pid}"
+def _forget_the_nursery() -> None:
+    """What a fork of the nursery must undo before it goes its own way."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
 def judges_socket() -> socket.socket:
@@ -273,6 +280,8 @@ def judges_socket() -> socket.socket:
 def main() -> None:
     channel = Channel(judges_socket())
     adopt_orphans()
+    # Ranks have this process's rights: without this they could read its memory.
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
     for name in _PRELOADED:
         importlib.import_module(name)
     with contextlib.suppress(ChannelClosed):
@@ -284,6 +293,7 @@ def main() -> None:
         for name in _PRELOADED_IF_THERE:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        view.readable()
         nursery.serve()
 
 

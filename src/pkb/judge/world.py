@@ -25,24 +25,36 @@ class World:
     """`size` ranks of one kind, in fresh processes. Use as a context manager: leaving it kills them."""
 
     def __init__(
-        self, nursery: Nursery, size: int, limits: Limits, blame: Verdict = Verdict.CRASH, builds: bool = False
+        self,
+        nursery: Nursery,
+        size: int,
+        limits: Limits,
+        blame: Verdict = Verdict.CRASH,
+        sandbox: str = "off",
+        builds: bool = False,
     ):
         self.nursery = nursery
         self.size = size
         self.limits = limits
         self.blame = blame
         """The verdict when a rank misbehaves: CRASH for candidates, ENVIRONMENT for references."""
-        self.builds = builds
-        """Its one process compiles, and has neither peers nor a GPU."""
         self.number = nursery.new_world()
         self.folder = nursery.folder / f"world-{self.number}"
         self.shared = nursery.shared / f"world-{self.number}"
+        self.workshop = nursery.folder / f"workshop-{self.number}" if builds else None
+        """Of a world whose one process compiles, without peers or a GPU. It outlives the world: what was made is taken
+        from here when nobody can change it any more, and the folder removed, by whoever asked for it."""
         self.ended = False
-        self._spawn()
+        self.sandbox: dict[str, Any] = {}
+        """What is closed to its ranks."""
+        self._spawn(sandbox)
 
-    def _spawn(self) -> None:
+    def _spawn(self, sandbox: str) -> None:
         self.folder.mkdir()
         self.shared.mkdir()
+        workshop = [str(self.workshop)] if self.workshop else []
+        for folder in workshop:
+            os.mkdir(folder)
         pairs = [socket.socketpair() for _ in range(self.size)]
         pipes = [os.pipe() for _ in range(self.size)]
         self.channels = [Channel(ours) for ours, _ in pairs]
@@ -57,12 +69,18 @@ class World:
             "folder": str(self.folder),
             "shared": str(self.shared),
             "memory": memory,
-            "builds": self.builds,
+            "builds": bool(workshop),
+            "sandbox": sandbox,
+            "exposed": [*self.nursery.platform.exposed(self.nursery.folder), *workshop],
         }
-        self.nursery.order(order, theirs)
+        answer = self.nursery.order(order, theirs)
         for (_, sock), (_, write) in zip(pairs, pipes, strict=True):
             sock.close()
             os.close(write)
+        if refused := answer.get("refused"):
+            self.end(kill=True)
+            raise Failure(Verdict.ENVIRONMENT, refused, check="sandbox")
+        self.sandbox = answer.get("facts", {})
 
     def start(self) -> None:
         """Wait until every rank has joined its process group."""

@@ -69,6 +69,9 @@ class Platform(Protocol):
     def service(self) -> list[str]:
         """A command that must run beside the ranks; empty for none."""
 
+    def exposed(self, folder: Path) -> list[str]:
+        """What a rank must be able to write besides its own folders: devices, sockets; `folder` is the nursery's."""
+
     def memory_limit(self, world: int) -> int | None:
         """Bytes that one of `world` ranks may allocate, where the system can enforce it."""
 

@@ -1,9 +1,11 @@
 """What the GPU platforms have in common."""
 
 import ctypes
+import glob
 import os
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,6 +29,9 @@ class Gpu:
     def memory_limit(self, world: int) -> int | None:
         # A CUDA process maps far more address space than it uses.
         return None
+
+    def exposed(self, folder: Path) -> list[str]:
+        return [*glob.glob("/dev/nvidia*"), *glob.glob("/dev/dxg")]
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()

@@ -37,6 +37,9 @@ class Cpu:
     def service(self) -> list[str]:
         return []
 
+    def exposed(self, folder: Path) -> list[str]:
+        return []
+
     def nursery_environment(self, folder: Path) -> dict[str, str]:
         # Triton decides at import whether it interprets. gloo would otherwise look for an address of the host name.
         return {"TRITON_INTERPRET": "1", "GLOO_SOCKET_IFNAME": _loopback(), "CUDA_VISIBLE_DEVICES": ""}

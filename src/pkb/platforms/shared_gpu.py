@@ -47,6 +47,10 @@ class SharedGpu(Gpu):
         environment = {variable: str(folder / name) for variable, name in private.items()}
         return environment | {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
 
+    def exposed(self, folder: Path) -> list[str]:
+        # Clients of MPS share memory with its server.
+        return [*super().exposed(folder), str(folder / "mps"), "/dev/shm"]
+
     def service(self) -> list[str]:
         return [_CONTROL, "-f"]
 

@@ -1,0 +1,65 @@
+"""Processes: who belongs to whom, who dies with whom."""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from pkb.judge import linux
+
+
+def adopt_orphans() -> None:
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def die_with_adopter(parent: int) -> None:
+    """Wait until `parent` has gone and another process has taken its place, then die with that one."""
+    while os.getppid() == parent:
+        time.sleep(0.001)
+    die_with_parent()
+
+
+def close_all_but(kept: set[int]) -> None:
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def children_of(*parents: int) -> list[int]:
+    """Process ids, read from /proc; empty where the system has none."""
+    found = []
+    for pid in _processes():
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+            # The name, in parentheses, may hold anything; the fields after it are state and parent.
+            state, ppid = file.read().rpartition(b")")[2].split()[:2]
+            if int(ppid) in parents and state != b"Z":
+                found.append(pid)
+    return found
+
+
+def threads_of(user: int) -> int:
+    """Of all this user's processes that can be seen, together."""
+    count = 0
+    for pid in _processes():
+        with contextlib.suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid == user:
+                count += len(os.listdir(f"/proc/{pid}/task"))
+    return count
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
+
+
+def command_line(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b" ".join(words).decode(errors="replace").strip()[:200]
+    except OSError:
+        return f"process {pid}"
