@@ -10,6 +10,19 @@ from pkb.problem import Size
 from pkb.record import Verdict
 from pkb.registry import load
 
+LARGER = [
+    # Two shots.
+    ("1_allreduce", 3, "float32", Size(513, 257)),
+    ("13_gemm_allreduce", 3, "bfloat16", Size(512, 512)),
+    # Tiles of 128: they fit, and they do not.
+    *(("12_allgather_gemm", 2, "bfloat16", size) for size in (Size(384, 256), Size(300, 272))),
+    ("13_gemm_allreduce", 2, "bfloat16", Size(300, 272)),
+    *(("16_gemm_reducescatter", 2, "bfloat16", size) for size in (Size(512, 256), Size(600, 272))),
+    # A row of the vocabulary in several blocks.
+    ("73_vocab_parallel_cross_entropy_loss", 2, "bfloat16", Size(3, 10002)),
+]
+"""Sizes at which kernels divide their work otherwise than at small ones."""
+
 KERNELS = sorted((Path(__file__).parents[1] / "solutions" / "triton").glob("*.py"))
 
 
@@ -19,7 +32,7 @@ def stem(kernel: Path) -> str:
 
 def test_all_are_here() -> None:
     numbers = sorted(int(kernel.name.split("_")[0]) for kernel in KERNELS)
-    assert numbers == [1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 18]
+    assert numbers == [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 16, 18, 45, 73]
 
 
 @pytest.mark.parametrize("world", [2, 4])
@@ -34,8 +47,16 @@ def test_correct(judge: Judge, kernel: Path, dtype: str, world: int) -> None:
 @pytest.mark.parametrize("kernel", KERNELS, ids=stem)
 def test_correct_at_a_size_that_fits_no_tile(judge: Judge, kernel: Path) -> None:
     problem = load(stem(kernel))
-    setup = judge.pose(problem, nproc=2, size=Size(70, 67), trials=1)
+    setup = judge.pose(problem, nproc=2, size=Size(70, 66), trials=1)
     assert judge.judge(setup, Candidate.read(kernel)).correct
+
+
+@pytest.mark.parametrize(("name", "world", "dtype", "size"), LARGER)
+def test_correct_when_larger(judge: Judge, name: str, world: int, dtype: str, size: Size) -> None:
+    (kernel,) = [kernel for kernel in KERNELS if stem(kernel) == name]
+    setup = judge.pose(name, nproc=world, dtype=dtype, size=size, trials=1)
+    record = judge.judge(setup, Candidate.read(kernel))
+    assert record.verdict is Verdict.CORRECT, record.reason
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=stem)

@@ -1,50 +1,62 @@
-"""GEMM + all-reduce in one kernel: each program multiplies its tiles, publishes them, meets its namesakes, sums."""
+"""GEMM + all-reduce: a kernel that fills the GPU multiplies into the buffer, a light one meets the peers and sums."""
 
 import torch
 import triton
 import triton.language as tl
 
-from pkb.triton_lib import exchange, matmul_tile, peer, rank_barrier
+from pkb.triton_lib import (
+    exchange,
+    matmul_tile,
+    peer,
+    rank_barrier,
+    store_tile,
+    sum_tiles,
+    tile_corner,
+    tiling,
+    two_shot_pays,
+    two_shot_sum,
+)
 
-TILE, DEPTH = 64, 32
+BLOCK = 2048
 
 
 @triton.jit
-def gemm_all_reduce(
+def multiply(
     a,
     b,
-    out,
     buffers,
-    signals,
     offset,
     M,
     N,
     K,
     RANK: tl.constexpr,
-    WORLD: tl.constexpr,
     TILE: tl.constexpr,
     DEPTH: tl.constexpr,
+    EVEN: tl.constexpr,
 ):
-    across = tl.cdiv(N, TILE)
-    tiles = tl.cdiv(M, TILE) * across
-    own = peer(buffers, RANK, out) + offset
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row, col = tile // across * TILE, tile % across * TILE
-        product = matmul_tile(a, b, row, col, M, N, K, TILE, DEPTH)
-        rows, cols = row + tl.arange(0, TILE), col + tl.arange(0, TILE)
-        inside = (rows < M)[:, None] & (cols < N)[None, :]
-        tl.store(own + rows[:, None] * N + cols[None, :], product.to(out.dtype.element_ty), mask=inside)
+    row, col = tile_corner(tl.program_id(0), M, N, TILE)
+    product = matmul_tile(a, b, row, col, M, N, K, TILE, DEPTH, EVEN)
+    store_tile(peer(buffers, RANK, a) + offset, product, row, col, M, N, TILE)
+
+
+@triton.jit
+def all_reduce(
+    out,
+    buffers,
+    signals,
+    offset,
+    count,
+    RANK: tl.constexpr,
+    WORLD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    TWO_SHOT: tl.constexpr,
+):
+    # Whoever is here has finished the kernel before: its whole product is in its buffer.
     rank_barrier(signals, RANK, WORLD)
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        rows = tile // across * TILE + tl.arange(0, TILE)
-        cols = tile % across * TILE + tl.arange(0, TILE)
-        inside = (rows < M)[:, None] & (cols < N)[None, :]
-        place = rows[:, None] * N + cols[None, :]
-        total = tl.zeros([TILE, TILE], dtype=tl.float32)
-        for step in range(WORLD):
-            theirs = peer(buffers, (RANK + step) % WORLD, out) + offset
-            total += tl.load(theirs + place, mask=inside, other=0.0).to(tl.float32)
-        tl.store(out + place, total.to(out.dtype.element_ty), mask=inside)
+    if TWO_SHOT:
+        two_shot_sum(buffers, signals, offset, out, count, RANK, WORLD, BLOCK)
+    else:
+        sum_tiles(buffers, offset, out, count, RANK, WORLD, BLOCK)
 
 
 def solution(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
@@ -52,6 +64,10 @@ def solution(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
     (M, K), N = A.shape, B.shape[1]
     out = A.new_empty(M, N)
     ex = exchange(M * N, A.dtype, A.device)
-    grid = (ex.programs(triton.cdiv(M, TILE) * triton.cdiv(N, TILE)),)
-    gemm_all_reduce[grid](A, B, out, ex.buffers, ex.signals, ex.next_offset(), M, N, K, ex.rank, ex.world, TILE, DEPTH)
+    offset = ex.next_offset()
+    tiles, launch = tiling(M, N, K, A.dtype)
+    multiply[(tiles,)](A, B, ex.buffers, offset, M, N, K, ex.rank, **launch)
+    large = two_shot_pays(out.nbytes, ex.world)
+    grid = (ex.programs(triton.cdiv(M * N, BLOCK * ex.world if large else BLOCK)),)
+    all_reduce[grid](out, ex.buffers, ex.signals, offset, M * N, ex.rank, ex.world, BLOCK, large)
     return out

@@ -10,6 +10,10 @@ another program of its own rank. The shape of a kernel that uses them:
         sum_tiles(buffers, offset, out, count, RANK, WORLD, BLOCK)
 
 Program b works on the same tiles on every rank, so that meeting its namesakes is all the waiting it needs.
+
+Programs that wait must all be resident at once, those of all ranks, and leave room for what the others still have
+to run. Heavy work therefore goes into kernels that never wait. A stream runs its kernels in order: whoever is met in
+the second has finished the first, and whoever starts the second knows that all were met in the first.
 """
 
 from dataclasses import dataclass
@@ -29,7 +33,8 @@ MOST_PROGRAMS = 64
 def peer(buffers, rank, like):
     """Rank's buffer as a pointer of the type of `like`, from the table `exchange.buffers`."""
     address = tl.load(buffers.to(tl.pointer_type(tl.int64)) + rank)
-    return address.to(like.dtype)
+    # The compiler cannot know that buffers are aligned, and would move one element at a time.
+    return tl.multiple_of(address.to(like.dtype), 16)
 
 
 @triton.jit
@@ -78,20 +83,88 @@ def sum_tiles(buffers, offset, out, count, RANK: tl.constexpr, WORLD: tl.constex
 
 
 @triton.jit
-def matmul_tile(a, b, row, col, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr):
-    """The [TILE, TILE] tile at (row, col) of A @ B, both contiguous, in float32."""
+def share_of(rank, count, WORLD: tl.constexpr):
+    """Where a rank's share of `count` elements begins, and its length. Shares begin at multiples of 16."""
+    share = tl.cdiv(tl.cdiv(count, WORLD), 16) * 16
+    return rank * share, tl.minimum(share, count - rank * share)
+
+
+@triton.jit
+def two_shot_sum(buffers, signals, offset, out, count, RANK: tl.constexpr, WORLD: tl.constexpr, BLOCK: tl.constexpr):
+    """Sum all ranks' buffers: each rank sums its share in place, all meet, then each fetches every share.
+
+    Every element crosses twice, however many ranks there are; with `sum_tiles` alone, once for each other rank.
+    """
+    start, length = share_of(RANK, count, WORLD)
+    sum_tiles(buffers, offset + start, peer(buffers, RANK, out) + offset + start, length, RANK, WORLD, BLOCK)
+    rank_barrier(signals, RANK, WORLD)
+    for step in range(WORLD):
+        source = (RANK + step) % WORLD
+        start, length = share_of(source, count, WORLD)
+        copy_tiles(peer(buffers, source, out) + offset + start, out + start, length, BLOCK)
+
+
+def two_shot_pays(size: int, world: int) -> bool:
+    """Whether less to fetch makes up for a second barrier, for so many bytes."""
+    return world > 2 and size >= 512 * 1024
+
+
+@triton.jit
+def tile_corner(tile, M, N, TILE: tl.constexpr):
+    """First row and column of a tile of an [M, N] matrix.
+
+    Tiles are numbered column by column in bands eight tiles high: programs that run together then find each
+    other's rows of the left factor and columns of the right one in the cache.
+    """
+    across = tl.cdiv(N, TILE)
+    band = tile // (8 * across)
+    high = tl.minimum(tl.cdiv(M, TILE) - 8 * band, 8)
+    within = tile - 8 * band * across
+    return (8 * band + within % high) * TILE, within // high * TILE
+
+
+@triton.jit
+def matmul_tile(a, b, row, col, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr, EVEN: tl.constexpr):
+    """The [TILE, TILE] tile at (row, col) of A @ B, both contiguous, in float32. EVEN: no tile juts out."""
     rows = row + tl.arange(0, TILE)
     cols = col + tl.arange(0, TILE)
     inner = tl.arange(0, DEPTH)
+    left = a + rows[:, None] * K + inner[None, :]
+    right = b + inner[:, None] * N + cols[None, :]
     total = tl.zeros([TILE, TILE], dtype=tl.float32)
     for k in range(0, K, DEPTH):
-        left = (rows < M)[:, None] & (k + inner < K)[None, :]
-        right = (k + inner < K)[:, None] & (cols < N)[None, :]
-        x = tl.load(a + rows[:, None] * K + (k + inner)[None, :], mask=left, other=0.0)
-        y = tl.load(b + (k + inner)[:, None] * N + cols[None, :], mask=right, other=0.0)
+        if EVEN:
+            x = tl.load(left)
+            y = tl.load(right)
+        else:
+            x = tl.load(left, mask=(rows < M)[:, None] & (k + inner < K)[None, :], other=0.0)
+            y = tl.load(right, mask=(k + inner < K)[:, None] & (cols < N)[None, :], other=0.0)
         # TF32 would be a precision the reference does not have.
         total = tl.dot(x, y, total, input_precision="ieee")
+        left += DEPTH
+        right += DEPTH * N
     return total
+
+
+@triton.jit
+def store_tile(c, tile, row, col, M, N, TILE: tl.constexpr):
+    """Store the tile at (row, col) of C, contiguous."""
+    rows = row + tl.arange(0, TILE)
+    cols = col + tl.arange(0, TILE)
+    inside = (rows < M)[:, None] & (cols < N)[None, :]
+    tl.store(c + rows[:, None] * N + cols[None, :], tile.to(c.dtype.element_ty), mask=inside)
+
+
+def tiling(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[int, dict[str, int]]:
+    """The number of tiles of an [M, N] product, and launch arguments of a kernel around `matmul_tile`.
+
+    Tiles are large where the tensor cores can use them.
+    """
+    large = dtype.itemsize == 2 and min(M, N) >= 256 and N % 16 == K % 16 == 0
+    tile, depth = (128, 64) if large else (64, 32)
+    even = M % tile == N % tile == K % depth == 0
+    launch = {"TILE": tile, "DEPTH": depth, "EVEN": even, "num_warps": 8 if large else 4, "num_stages": 3}
+    return triton.cdiv(M, tile) * triton.cdiv(N, tile), launch
 
 
 @dataclass

@@ -48,9 +48,11 @@ def gpu() -> Iterator[Judge]:
         yield judge
 
 
+@pytest.mark.parametrize(("dtype", "size"), [("float32", "tiny"), ("bfloat16", "paper")])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.stem)
-def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
-    record = gpu.judge(gpu.pose(kernel.stem.removesuffix("_triton"), nproc=4, trials=2), Candidate.read(kernel))
+def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path, dtype: str, size: str) -> None:
+    setup = gpu.pose(kernel.stem.removesuffix("_triton"), nproc=4, dtype=dtype, size=size, trials=2)
+    record = gpu.judge(setup, Candidate.read(kernel))
     assert record.verdict is Verdict.CORRECT, record.reason
     assert record.environment["multicast"] is False
 
