@@ -131,10 +131,24 @@ class Problem:
             raise UsageError(f"{self.stem} has no size {size!r}; choose from {', '.join(self.sizes)}, or give --m --n")
         return self.sizes[size]
 
+    def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size:
+        """A size near `tiny` that no prompt names; `tiny` itself where the conditions leave no other."""
+        tiny = self.sizes["tiny"]
+        steps = [(5, 3), (3, 5), (3, 0), (0, 3)]
+        # Where the ranks must share evenly, or blocks be whole.
+        steps += [step for k in (world, 3 * world, 8 * world) for step in ((k, k), (k, 0), (0, k))]
+        steps += [(tiny.m, tiny.n), (tiny.m, 0), (0, tiny.n)]
+        sizes = (Size(tiny.m + m, tiny.n + n) for m, n in steps)
+        return next((size for size in sizes if self.fits(size, dtype, world)), tiny)
+
+    def fits(self, size: Size, dtype: str = "float32", world: int = 1) -> bool:
+        """Whether the problem can be posed like this."""
+        case = Case(0, dtype_named(dtype), torch.device("cpu"), m=size.m, n=size.n, world=world)
+        return all(holds(case) for holds in self.requires.values())
+
     def worlds(self, size: str | Size = "tiny") -> tuple[int, ...]:
         """The usual world sizes at which this problem can be posed."""
-        cases = [Case(0, torch.float32, torch.device("cpu"), **vars(self.size(size)), world=w) for w in WORLDS]
-        return tuple(c.world for c in cases if all(holds(c) for holds in self.requires.values()))
+        return tuple(world for world in WORLDS if self.fits(self.size(size), world=world))
 
     def _refusal(self, sentence: str, case: Case) -> str:
         fitting = ", ".join(map(str, self.worlds(Size(case.m, case.n)))) or "none of 1, 2, 4, 8"

@@ -1,5 +1,6 @@
 """One call of a solution on one rank: its arguments, and what there is to say about its result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +14,10 @@ from pkb.judge.oracle import widened
 from pkb.problem import Problem
 from pkb.trees import describe, mapped, tensors
 
+_BUMPED = (torch.float32, torch.bfloat16, torch.float16)
+_BUMP = 4.0
+"""In units of a tensor's root mean square."""
+
 
 @dataclass
 class Call:
@@ -22,10 +27,16 @@ class Call:
     delay: float
     oracle: bool
 
+    bump: Sequence[float] = ()
+
     @classmethod
-    def drawn(cls, problem: Problem, case: Case, delay: float = 0.0, oracle: bool = False) -> "Call":
+    def drawn(
+        cls, problem: Problem, case: Case, delay: float = 0.0, oracle: bool = False, bump: Sequence[float] = ()
+    ) -> "Call":
         args = problem.inputs(case)
-        return cls(problem, case, widened(args) if oracle else args, delay, oracle)
+        if bump:
+            _bump(args, problem.inputs(_reseeded(case)), *bump)
+        return cls(problem, case, widened(args) if oracle else args, delay, oracle, bump)
 
     def argument_bytes(self) -> int:
         return sum(tensor.nbytes for tensor in tensors(self.args))
@@ -51,11 +62,34 @@ class Call:
 
     def _changed_arguments(self) -> list[str]:
         """Drawing again from the same seed shows what the call left of its inputs, and holds no copies."""
-        case = Case(**{field.name: getattr(self.case, field.name) for field in fields(self.case)})
-        again = Call.drawn(self.problem, case, oracle=self.oracle).args
+        again = Call.drawn(self.problem, _copy(self.case), oracle=self.oracle, bump=self.bump).args
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, again, self.args, strict=False)
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]
+
+
+def _copy(case: Case, **changes: Any) -> Case:
+    """With its streams at their beginning."""
+    return Case(**{field.name: getattr(case, field.name) for field in fields(case)} | changes)
+
+
+def _reseeded(case: Case) -> Case:
+    return _copy(case, seed=case.seed ^ 1)
+
+
+def _bump(args: Any, others: Any, which: float, where: float) -> None:
+    """Change one element, clearly, in a tensor of floats that is this rank's own.
+
+    `others` are arguments from another seed: what is the same in both, all ranks hold alike, and must go on to.
+    """
+    pairs = zip(tensors(args), tensors(others), strict=True)
+    own = [t for t, o in pairs if t.dtype in _BUMPED and t.numel() and t.shape == o.shape and not torch.equal(t, o)]
+    if not own:
+        return
+    chosen = own[int(which * len(own))].detach()
+    place = torch.unravel_index(torch.tensor(int(where * chosen.numel())), chosen.shape)
+    rms = torch.nan_to_num(chosen.float(), posinf=0.0, neginf=0.0).square().mean().sqrt()
+    chosen[place] = (chosen[place] + chosen[place].sign() * _BUMP * rms).to(chosen.dtype)
 
 
 def _facts(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> Message:

@@ -157,8 +157,8 @@ class Judge:
     ) -> None:
         """Load, check every trial, time. Raises the first Failure."""
         with self.candidate_world(setup, candidate, seen, timed=rigor is not None) as world:
-            for trial in range(setup.trials):
-                progress(f"trial {trial + 1} of {setup.trials}")
+            for number, trial in enumerate(setup.all_trials, start=1):
+                progress(f"trial {number} of {len(setup.all_trials)}")
                 seen.trial = trial
                 jitter = self.platform.jitter()
                 seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)

@@ -143,10 +143,8 @@ class Rank:
 
     def prepare(self, case: Message, calls: list[Message], oracle: bool = False) -> tuple[Message, list[Tensor]]:
         """Draw the inputs of the next calls."""
-        delays = [call.pop("delay", 0.0) for call in calls]
-        cases = [self._case(case, call) for call in calls]
         self.calls = []
-        self.calls = [Call.drawn(self.problem, c, delay, oracle) for c, delay in zip(cases, delays, strict=True)]
+        self.calls = [self._drawn(case, call, oracle) for call in calls]
         self.platform.synchronize()
         return {}, []
 
@@ -208,6 +206,10 @@ class Rank:
         PROFILERS[tool](calls, self.platform, self.folder)
         self.calls = []
         return {}, []
+
+    def _drawn(self, shape: Message, call: Message, oracle: bool) -> Call:
+        delay, bump = call.pop("delay", 0.0), call.pop("bump", ())
+        return Call.drawn(self.problem, self._case(shape, call), delay, oracle, bump)
 
     def _case(self, shape: Message, call: Message) -> Case:
         size = Size(shape["m"], shape["n"])

@@ -73,7 +73,7 @@ class References:
 def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
     reference = Reference()
     with reference_world(setup, nursery) as world:
-        for trial in range(setup.trials):
+        for trial in setup.all_trials:
             reference.calls |= expected_calls(world, setup, seeds, trial)
         world.end()
     return reference.pooled(reference)

@@ -18,6 +18,10 @@ from pkb.trees import Form, well_formed
 
 FIRST_TIMED_TRIAL = 1_000_000
 """Timed blocks count on from here: their seeds are never those of checked trials."""
+HIDDEN_TRIAL = 500_000
+"""A size that no candidate is told of."""
+PROBE_TRIAL = 500_001
+"""The same inputs in every call, but for one element of one rank: what depends on it must move."""
 WHOLE_TRIAL = 1
 """The trial that draws whole numbers, for problems whose sums are then exact."""
 
@@ -34,20 +38,29 @@ class Setup:
     calls: int = 3
     """Back-to-back calls in one trial, without a host synchronisation between them."""
     limits: Limits = field(default_factory=Limits)
+    extra: tuple[int, ...] = (HIDDEN_TRIAL, PROBE_TRIAL)
+    """Trials beyond the ordinary ones."""
 
     def __post_init__(self) -> None:
         self.problem.case(self.size, self.dtype, self.world)
 
+    @property
+    def all_trials(self) -> tuple[int, ...]:
+        return (*range(self.trials), *self.extra)
+
+    def size_of(self, trial: int) -> Size:
+        return self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else self.size
+
     def case(self, rank: int, trial: int) -> Case:
-        whole = self.whole(trial)
-        return self.problem.case(self.size, self.dtype, self.world, rank, trial=_variant(trial), whole=whole)
+        size, whole = self.size_of(trial), self.whole(trial)
+        return self.problem.case(size, self.dtype, self.world, rank, trial=_variant(trial), whole=whole)
 
     def whole(self, trial: int) -> bool:
         return self.problem.exact_sums and trial == min(WHOLE_TRIAL, self.trials - 1)
 
     def shape(self, trial: int) -> Message:
-        size = {"m": self.size.m, "n": self.size.n, "dtype": self.dtype}
-        return size | {"trial": _variant(trial), "whole": self.whole(trial)}
+        size = self.size_of(trial)
+        return {"m": size.m, "n": size.n, "dtype": self.dtype} | {"trial": _variant(trial), "whole": self.whole(trial)}
 
     def prepare(
         self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0, first: int = 0
@@ -62,13 +75,22 @@ class Setup:
 
     def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float) -> Message:
         place = (self.problem.stem, trial, call)
+        drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else place
         late = seeds.random(*place, "late")
         slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
         return {
-            "seed": seeds.of(*place, rank),
-            "shared_seed": seeds.of(*place, "shared"),
+            "seed": seeds.of(*drawn, rank),
+            "shared_seed": seeds.of(*drawn, "shared"),
             "delay": delay if rank == slow_rank else 0.0,
+            "bump": self._bump(seeds, trial, call, rank),
         }
+
+    def _bump(self, seeds: Seeds, trial: int, call: int, rank: int) -> list[float]:
+        """Where this rank changes one element of its inputs, as shares of tensors and elements; empty for nowhere."""
+        if trial != PROBE_TRIAL or call == 0:
+            return []
+        place = seeds.random(self.problem.stem, "bump", call)
+        return [place.random(), place.random()] if place.randrange(self.world) == rank else []
 
 
 @dataclass(frozen=True)
@@ -126,7 +148,7 @@ def tensors_of(result: Result, world: World, seconds: float) -> list[Tensor]:
 
 def _variant(trial: int) -> int:
     """Problems vary what they pose from trial to trial; what is timed is always the first."""
-    return trial if trial < FIRST_TIMED_TRIAL else 0
+    return trial if trial < HIDDEN_TRIAL else 0
 
 
 def _parsed(answer: Message, rank: int, calls: int, world: World, phase: str) -> list[Result]:
