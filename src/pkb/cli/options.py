@@ -24,7 +24,7 @@ SuiteFolder = Annotated[
 SolutionsDir = Annotated[
     Path | None, typer.Option(help="A folder of candidates named <number>_<name>_<backend>.py; needs --backend.")
 ]
-BackendName = Annotated[str | None, typer.Option("--backend", help="How candidates are written: triton, torch.")]
+BackendName = Annotated[str | None, typer.Option("--backend", help="How candidates are written: cuda, triton, torch.")]
 Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, help="Ranks.")]
 Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
