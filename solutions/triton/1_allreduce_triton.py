@@ -33,6 +33,6 @@ def solution(tensor: torch.Tensor) -> torch.Tensor:
     ex = exchange(count, tensor.dtype, tensor.device)
     large = two_shot_pays(tensor.nbytes, ex.world)
     kernel = two_shot if large else one_shot
-    grid = (ex.programs(triton.cdiv(count, BLOCK * ex.world if large else BLOCK)),)
+    grid = (ex.programs(triton.cdiv(count, BLOCK * ex.world if large else BLOCK), per_sm=4),)
     kernel[grid](tensor, out, ex.buffers, ex.signals, ex.next_offset(), count, ex.rank, ex.world, BLOCK)
     return out

@@ -24,6 +24,6 @@ def solution(tensor: torch.Tensor) -> torch.Tensor:
     count = tensor.numel()
     ex = exchange(count, tensor.dtype, tensor.device)
     out = tensor.new_empty(ex.world, *tensor.shape)
-    grid = (ex.programs(triton.cdiv(count, BLOCK)),)
+    grid = (ex.programs(triton.cdiv(count, BLOCK), per_sm=4),)
     all_gather[grid](tensor, out, ex.buffers, ex.signals, ex.next_offset(), count, ex.rank, ex.world, BLOCK)
     return out

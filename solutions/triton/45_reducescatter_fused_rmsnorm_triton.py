@@ -58,7 +58,7 @@ def solution(rs_input_1d: torch.Tensor, gamma: torch.Tensor, eps: float) -> torc
     M = count // N
     out = x.new_empty(M, N)
     offset = ex.next_offset()
-    grid = (ex.programs(triton.cdiv(count, BLOCK)),)
+    grid = (ex.programs(triton.cdiv(count, BLOCK), per_sm=4),)
     send_chunks[grid](x, ex.buffers, ex.signals, offset, count, ex.rank, ex.world, BLOCK)
     width = triton.next_power_of_2(N)
     rows = max(1, 1024 // width)

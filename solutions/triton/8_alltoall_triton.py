@@ -27,6 +27,6 @@ def solution(tensor: torch.Tensor) -> torch.Tensor:
     count = tensor.numel() // dist.get_world_size()
     out = torch.empty_like(tensor)
     ex = exchange(tensor.numel(), tensor.dtype, tensor.device)
-    grid = (ex.programs(triton.cdiv(count, BLOCK)),)
+    grid = (ex.programs(triton.cdiv(count, BLOCK), per_sm=4),)
     all_to_all[grid](tensor, out, ex.buffers, ex.signals, ex.next_offset(), count, ex.rank, ex.world, BLOCK)
     return out

@@ -1,4 +1,4 @@
-"""Helpers for multi-GPU kernels in Triton: pointer tables, a barrier between ranks, symmetric buffers.
+"""Helpers for multi-GPU kernels in Triton: pointer tables, a barrier between ranks, tiles; and `exchange`.
 
 They work compiled on a GPU and interpreted on a CPU: no inline assembly, and no program ever waits for
 another program of its own rank. The shape of a kernel that uses them:
@@ -16,17 +16,12 @@ to run. Heavy work therefore goes into kernels that never wait. A stream runs it
 the second has finished the first, and whoever starts the second knows that all were met in the first.
 """
 
-from dataclasses import dataclass
-from functools import cache
-
 import torch
-import torch.distributed as dist
-import torch.distributed._symmetric_memory as symm_mem
 import triton
 import triton.language as tl
 
-MOST_PROGRAMS = 64
-"""Enough to fill the links; few enough for several ranks to be resident on one GPU together."""
+from pkb.symmetric import Exchange as Exchange
+from pkb.symmetric import exchange as exchange
 
 
 @triton.jit
@@ -165,52 +160,3 @@ def tiling(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[int, dict[str, i
     even = M % tile == N % tile == K % depth == 0
     launch = {"TILE": tile, "DEPTH": depth, "EVEN": even, "num_warps": 8 if large else 4, "num_stages": 3}
     return triton.cdiv(M, tile) * triton.cdiv(N, tile), launch
-
-
-@dataclass
-class Exchange:
-    """A symmetric buffer of two halves that calls use in turn.
-
-    One barrier per call is then enough: when a rank writes to a half again, every rank has passed the
-    barrier of the call between, so it has finished reading. All calls must divide the work alike.
-    """
-
-    rank: int
-    world: int
-    buffers: int
-    """Address of the table of all ranks' buffers, for `peer`."""
-    signals: int
-    """Address of the table of all ranks' signal pads, for `rank_barrier`."""
-    half: int
-    """Elements in one half."""
-    channels: int
-    """How many programs may hold a barrier at the same time."""
-    tensor: torch.Tensor
-    _calls: int = 0
-
-    def next_offset(self) -> int:
-        """Where, in elements, this call's half begins. Ask once per call, on every rank."""
-        self._calls += 1
-        return self._calls % 2 * self.half
-
-    def programs(self, tiles: int) -> int:
-        """The grid for so many tiles of work."""
-        return max(1, min(tiles, self.channels, MOST_PROGRAMS))
-
-
-@cache
-def exchange(elements: int, dtype: torch.dtype, device: torch.device) -> Exchange:
-    """The exchange for payloads of this size. Collective on first use: all ranks must ask for the same."""
-    tensor = symm_mem.empty(2 * elements, dtype=dtype, device=device)
-    world = dist.group.WORLD
-    assert world, "torch.distributed is initialised before a kernel is called"
-    handle = symm_mem.rendezvous(tensor, world)
-    return Exchange(
-        rank=handle.rank,
-        world=handle.world_size,
-        buffers=handle.buffer_ptrs_dev,
-        signals=handle.signal_pad_ptrs_dev,
-        half=elements,
-        channels=handle.signal_pad_size // (4 * handle.world_size),
-        tensor=tensor,
-    )

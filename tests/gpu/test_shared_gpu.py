@@ -15,7 +15,11 @@ from pkb.registry import load
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
-KERNELS = sorted((Path(__file__).parents[2] / "solutions" / "triton").glob("*.py"))
+KERNELS = sorted((Path(__file__).parents[2] / "solutions").glob("*/*.py"))
+BARRIERS = {
+    "1_allreduce_triton": "    rank_barrier(signals, RANK, WORLD)\n",
+    "1_allreduce_cuda": "    rank_barrier(signals, rank, WORLD);\n",
+}
 DEADLINE_S = 15.0
 HEAD = """
 import os, torch, triton
@@ -51,16 +55,20 @@ def gpu() -> Iterator[Judge]:
 @pytest.mark.parametrize(("dtype", "size"), [("float32", "tiny"), ("bfloat16", "paper")])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.stem)
 def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path, dtype: str, size: str) -> None:
-    setup = gpu.pose(kernel.stem.removesuffix("_triton"), nproc=4, dtype=dtype, size=size, trials=2)
+    problem = kernel.stem.rpartition("_")[0]
+    setup = gpu.pose(problem, nproc=4, dtype=dtype, size=size, trials=2)
     record = gpu.judge(setup, Candidate.read(kernel))
     assert record.verdict is Verdict.CORRECT, record.reason
     assert record.environment["multicast"] is False
 
 
-def test_a_missing_barrier_is_wrong(gpu: Judge) -> None:
-    (kernel,) = [kernel for kernel in KERNELS if kernel.name.startswith("1_")]
-    source = kernel.read_text().replace("    rank_barrier(signals, RANK, WORLD)\n", "")
-    record = gpu.judge(gpu.pose("allreduce", nproc=4), Candidate.of(source.encode()))
+@pytest.mark.parametrize("name", BARRIERS)
+def test_a_missing_barrier_is_wrong(gpu: Judge, name: str) -> None:
+    (kernel,) = [kernel for kernel in KERNELS if kernel.stem == name]
+    source = kernel.read_text()
+    racy = source.replace(BARRIERS[name], "")
+    assert racy != source
+    record = gpu.judge(gpu.pose("allreduce", nproc=4), Candidate.of(racy.encode()))
     assert record.verdict is Verdict.WRONG, record.reason
 
 

@@ -1,0 +1,29 @@
+"""CUDA C++: compiled by NVRTC through `pkb.cuda_lib`, or by nvcc through torch's extensions.
+
+A file that also holds Triton kernels counts as this kind, whose name comes first: it needs what CUDA needs.
+"""
+
+import re
+
+import torch
+
+from pkb.backends import Backend
+
+_LIBRARY = re.compile(rb"^\s*(import|from)\s+pkb\.cuda_lib\b|^\s*from\s+pkb\s+import\b.*\bcuda_lib\b", re.MULTILINE)
+_EXTENSION = re.compile(rb"\bcpp_extension\b|\b_compile_kernel\b")
+_CUDA_SOURCE = re.compile(rb"\bcuda_sources\b|\b__global__\b|\.cu\b")
+
+
+def recognises(source: bytes) -> bool:
+    return bool(_LIBRARY.search(source) or (_EXTENSION.search(source) and _CUDA_SOURCE.search(source)))
+
+
+def missing() -> str | None:
+    if not torch.version.cuda:
+        return f"torch {torch.__version__} is built without CUDA; install a CUDA build of it, on a machine with a GPU"
+    if not torch.cuda.is_available():
+        return "torch finds no GPU, and CUDA kernels cannot be interpreted; use a machine that has one"
+    return None
+
+
+BACKEND = Backend(name="cuda", recognises=recognises, missing=missing)
