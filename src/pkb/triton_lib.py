@@ -12,9 +12,10 @@ another program of its own rank. The shape of a kernel that uses them:
 Program b works on the same tiles on every rank, so that meeting its namesakes is all the waiting it needs.
 
 Programs that wait must all be resident at once, those of all ranks, and leave room for what the others still have
-to run. Heavy work therefore goes into kernels that never wait. Where such a kernel uses much shared memory, those that
-wait must leave multiprocessors free for it (`per_sm=1`): one that holds any program cannot divide its memory anew. A stream runs its kernels in order: whoever is met in
-the second has finished the first, and whoever starts the second knows that all were met in the first.
+to run. Heavy work therefore goes into kernels that never wait; where such a kernel uses much shared memory, those
+that wait leave multiprocessors free for it (`per_sm=1`), since one that holds any program cannot divide its memory
+anew. A stream runs its kernels in order: whoever is met in the second has finished the first, and whoever starts the
+second knows that all were met in the first.
 """
 
 import torch
