@@ -50,10 +50,18 @@ class Problem:
     id: int = 0
     name: str = ""
     module: ModuleType = field(default=ModuleType("unloaded"), repr=False)
+    arguments_known: tuple[str, ...] = field(default=(), repr=False)
 
     def bound_to(self, module: ModuleType, path: Path) -> "Problem":
         number, _, name = path.stem.partition("_")
         return replace(self, id=int(number), name=name, module=module)
+
+    def sealed(self) -> "Problem":
+        """Without its solution and mutants: a candidate's rank draws inputs, and has no use for answers."""
+        names, module = self.arguments, self.module
+        vars(module).pop("MUTANTS", None)
+        vars(module)["solution"] = _sealed
+        return replace(self, arguments_known=names)
 
     @property
     def stem(self) -> str:
@@ -83,7 +91,7 @@ class Problem:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.solution).parameters)
+        return self.arguments_known or tuple(inspect.signature(self.solution).parameters)
 
     def inputs(self, case: Case) -> tuple[Any, ...]:
         return tuple(self.module.inputs(case))
@@ -156,6 +164,10 @@ class Problem:
             f"{self.stem} cannot be posed with {case.world} ranks at M={case.m}, N={case.n}: {sentence}. "
             f"World sizes that fit: {fitting} (--nproc)"
         )
+
+
+def _sealed(*_: Any) -> None:
+    raise RuntimeError("the reference is not here; compute the result yourself")
 
 
 def dtype_named(name: str) -> torch.dtype:

@@ -53,6 +53,8 @@ class Record:
     """What the static screen found and let pass."""
     pace: Pace = Pace.UNTIMED
     timing: dict[str, Any] | None = None
+    library_calls: dict[str, int] = field(default_factory=dict)
+    """Collectives and vendor products that the candidate's ranks called, as far as they were counted."""
     profile: dict[str, Any] | None = None
     """Where the time of a few calls went, when asked for; the trace lies beside the record."""
     environment: dict[str, Any] = field(default_factory=dict)

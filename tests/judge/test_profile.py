@@ -248,7 +248,7 @@ def test_ranks_run_under_a_wrapper_without_mps(monkeypatch: pytest.MonkeyPatch, 
         setup = wrapped.pose("allreduce", nproc=2, trials=1)
         record = wrapped.judge(setup, Candidate.of(HONEST.replace(b"HERE", names)), out=tmp_path, screen=False)
     assert record.correct, record.reason
-    assert (tmp_path / "logs" / "rank_1.txt").read_text() == "wrapped False\n" * 3
+    assert (tmp_path / "logs" / "rank_1.txt").read_text() == "wrapped False\n" * 9
 
 
 RAW_PAGE = """\

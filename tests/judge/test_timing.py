@@ -18,6 +18,7 @@ from pkb.registry import Suite, load, problems
 from pkb.roofline import Hardware
 
 QUICK = RIGORS["quick"]
+CLOCK = "from pkb.platforms.cpu import HostClock\n"
 HEAD = """
 import time
 import torch.distributed as dist
@@ -70,7 +71,7 @@ def test_a_result_kept_from_an_earlier_timed_call(judge: Judge) -> None:
 
 def test_a_bent_clock_is_a_cheat(judge: Judge) -> None:
     body = "time.sleep(0.06); return honest(tensor)"
-    slow_clock = "real = time.perf_counter_ns\ntime.perf_counter_ns = lambda: real() // 1000\n"
+    slow_clock = CLOCK + "HostClock.nanoseconds = lambda self, start, end: (end - start) // 1000\n"
     source = HEAD.replace("calls = 0", slow_clock + "calls = 0").format(body=body)
     setup = judge.pose("allreduce", nproc=2, trials=1)
     record = judge.judge(setup, Candidate.of(source.encode()), rigor=QUICK, screen=False)
@@ -78,7 +79,7 @@ def test_a_bent_clock_is_a_cheat(judge: Judge) -> None:
 
 
 def test_a_stopped_clock_breaks_the_protocol(judge: Judge) -> None:
-    source = HEAD.replace("calls = 0", "time.perf_counter_ns = lambda: 7\ncalls = 0").format(
+    source = HEAD.replace("calls = 0", f"{CLOCK}HostClock.mark = lambda self: 7\ncalls = 0").format(
         body="return honest(tensor)"
     )
     setup = judge.pose("allreduce", nproc=2, trials=1)

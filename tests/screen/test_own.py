@@ -63,7 +63,8 @@ def test_tracks_differ_and_are_recorded(judge: Judge) -> None:
     record = judge.judge(setup, reference, track="scratch")
     assert (record.verdict, record.setup["track"]) == (Verdict.REJECTED, "scratch")
     assert "torch.distributed.all_reduce is communication by a library" in record.reason
-    assert judge.judge(setup, reference, track="scratch", screen=False).setup["track"] is None
+    unscreened = judge.judge(setup, reference, track="scratch", screen=False)
+    assert (unscreened.verdict, unscreened.setup["screened"]) == (Verdict.CHEAT, False)
     with pytest.raises(UsageError, match="unknown track 'pure'; choose from any, scratch"):
         judge.judge(setup, reference, track="pure")
 

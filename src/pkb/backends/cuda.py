@@ -5,8 +5,6 @@ A file that also holds Triton kernels counts as this kind, whose name comes firs
 
 import re
 
-import torch
-
 from pkb.backends import Backend
 
 _LIBRARY = re.compile(rb"^\s*(import|from)\s+pkb\.cuda_lib\b|^\s*from\s+pkb\s+import\b.*\bcuda_lib\b", re.MULTILINE)
@@ -19,9 +17,12 @@ def recognises(source: bytes) -> bool:
 
 
 def missing() -> str | None:
+    # Not before: `pkb check` asks which backend it is, and has no need of torch.
+    import torch
+
     if not torch.version.cuda:
         return f"torch {torch.__version__} is built without CUDA; install a CUDA build of it, on a machine with a GPU"
-    if not torch.cuda.is_available():
+    if not torch.cuda.device_count():
         return "torch finds no GPU, and CUDA kernels cannot be interpreted; use a machine that has one"
     return None
 

@@ -34,10 +34,11 @@ def check_trial(
     trial: int,
     tolerance: Tolerance | None = None,
     jitter: float = 0.0,
+    count: bool = False,
 ) -> Outputs:
-    """Run one trial; the outputs when all are right, Wrong when one is not."""
+    """Run one trial; the outputs when all are right, Wrong when one is not. `count`: the ranks count library calls."""
     setup.prepare(world, seeds, trial, jitter=jitter)
-    results = run_trial(world, setup, f"trial {trial}")
+    results = run_trial(world, setup, f"trial {trial}", count)
     # The tensors are read only when their shapes are the expected ones.
     check_facts(results, reference, trial)
     outputs = {(r.call, r.rank): tensors_of(r, world, setup.limits.trial_s) for r in results}

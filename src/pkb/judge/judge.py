@@ -13,8 +13,9 @@ from pkb.judge import artifacts, cache
 from pkb.judge.admission import admit
 from pkb.judge.build import build, entry_of, extensions
 from pkb.judge.channel import Message
-from pkb.judge.check import Wrong, check_trial
+from pkb.judge.check import Outputs, Wrong, check_trial
 from pkb.judge.compare import Tolerance
+from pkb.judge.conduct import check_conduct, check_kept
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
@@ -110,11 +111,11 @@ class Judge:
 
         Without `screen` the candidate runs whatever its source shows, and the checks that follow stand alone.
         """
-        seen = Seen()
+        seen = Seen(track=Track.named(track))
         try:
             if screen:
-                seen.track = Track.named(track)
                 seen.warnings = admit(candidate, seen.track)
+                seen.screened = True
             self.make_ready(setup, candidate, seen, progress)
             with seen.timed("reference"):
                 progress("reference")
@@ -157,16 +158,27 @@ class Judge:
     ) -> None:
         """Load, check every trial, time. Raises the first Failure."""
         with self.candidate_world(setup, candidate, seen, timed=rigor is not None) as world:
-            for number, trial in enumerate(setup.all_trials, start=1):
-                progress(f"trial {number} of {len(setup.all_trials)}")
-                seen.trial = trial
-                jitter = self.platform.jitter()
-                seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter)
+            self._check(world, setup, tolerance, progress, seen)
             if rigor:
                 progress("timing")
                 seen.timing = measure(world, setup, self.seeds, seen.expected, rigor, seen.launch_gap_us, baselines)
+                check_conduct(world, seen.track, setup.limits.trial_s)
             if left := world.end():
                 raise _left_behind(left)
+
+    def _check(self, world: World, setup: Setup, tolerance: Tolerance | None, progress: Progress, seen: Seen) -> None:
+        """Every trial, then what the candidate did besides."""
+        earlier: Outputs = {}
+        for number, trial in enumerate(setup.all_trials):
+            progress(f"trial {number + 1} of {len(setup.all_trials)}")
+            earlier, seen.trial = seen.outputs, trial
+            # Counting costs some microseconds per operator: once is enough where nothing is barred.
+            count = number == 0 or seen.track is Track.SCRATCH
+            jitter = self.platform.jitter()
+            seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter, count)
+        if earlier:
+            check_kept(world, {rank: earlier[0, rank] for rank in range(setup.world)}, setup.limits.trial_s)
+        seen.library_calls = check_conduct(world, seen.track, setup.limits.trial_s)
 
     def _profile(self, setup: Setup, candidate: Candidate, seen: Seen) -> Profile:
         """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
@@ -213,13 +225,14 @@ class Judge:
             problem=setup.problem.stem,
             category=setup.problem.category,
             candidate=candidate.facts(),
-            setup=_facts(setup, tolerance) | {"track": seen.track},
+            setup=_facts(setup, tolerance) | {"track": seen.track, "screened": seen.screened},
             verdict=seen.verdict,
             reason=seen.reason or _praise(setup),
             evidence=seen.evidence,
             warnings=seen.warnings,
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
             timing=asdict(seen.timing) if seen.timing else None,
+            library_calls=seen.library_calls,
             profile=seen.profile.summary if seen.profile else None,
             environment=environment(self.platform) | {"sandbox": self.sandbox.facts},
             seconds=seen.seconds,
@@ -227,8 +240,9 @@ class Judge:
 
 
 def _praise(setup: Setup) -> str:
-    count = setup.trials * setup.calls * setup.world
-    return f"all {count} results right ({setup.trials} trials x {setup.calls} calls x {setup.world} ranks)"
+    count = len(setup.all_trials) * setup.calls * setup.world
+    extra = " + a hidden size + a probe" if setup.extra else ""
+    return f"all {count} results right ({setup.trials} trials x {setup.calls} calls x {setup.world} ranks{extra})"
 
 
 def _left_behind(commands: list[str]) -> Failure:

@@ -1,7 +1,7 @@
 """Is this problem strong? Wrong answers go through the comparison that judges candidates, and none may pass."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -52,8 +52,9 @@ class _Bench:
     """One world that runs variant after variant, replaced when one of them breaks it."""
 
     def __init__(self, judge: Judge, setup: Setup):
-        self.judge, self.setup = judge, setup
-        self.reference: Reference = judge.references.get(setup, judge.nursery, judge.seeds)
+        # Faults must show in the ordinary trials.
+        self.judge, self.setup = judge, replace(setup, extra=())
+        self.reference: Reference = judge.references.get(self.setup, judge.nursery, judge.seeds)
         self._world: World | None = None
 
     def outcome(self, variant: str) -> tuple[str, str]:

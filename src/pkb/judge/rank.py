@@ -30,7 +30,8 @@ from pkb.judge.extensions import BuildError, install
 from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64
 from pkb.judge.profilers import PROFILERS
-from pkb.judge.stopwatch import Stopwatch
+from pkb.judge.stopwatch import Stopwatch, poison
+from pkb.judge.watch import Watch
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
@@ -68,12 +69,19 @@ class Rank:
         self._settle(order)
         self._enter(order, listener_fd)
         self.solution: Callable[..., Any] = _nothing_loaded
+        self.watch: Watch | None = None
+        """In a candidate's world, from just before it is imported."""
+        self.epochs = False
+        self.last: list[Tensor] = []
+        self.previous: list[Tensor] = []
+        """What the first call returned in the trial before the last one."""
         self.calls: list[Call] = []
 
     @cached_property
     def stopwatch(self) -> Stopwatch:
         """Made on first use, on all ranks together: its barrier needs a rendezvous."""
-        return Stopwatch(self.platform, self.world, self.device)
+        with self.watch.asleep() if self.watch else contextlib.nullcontext():
+            return Stopwatch(self.platform, self.world, self.device)
 
     def _settle(self, order: Message) -> None:
         """An empty folder of its own to work in, and a ceiling on memory."""
@@ -127,7 +135,13 @@ class Rank:
         self.problem: Problem = load_file(Path(problem))
         if extensions:
             install(home=self.folder, **extensions)
-        self.solution = import_candidate(Path(candidate)).solution if candidate else self.problem.solution
+        if candidate:
+            self.problem = self.problem.sealed()
+            self.watch = Watch()
+            module = import_candidate(Path(candidate))
+            self.solution, self.epochs = module.solution, getattr(module, "SIGNALS", "") == "epochs"
+        else:
+            self.solution = self.problem.solution
         if compiled:
             self.solution = COMPILED[compiled](self.solution)
         if not callable(self.solution):
@@ -144,16 +158,20 @@ class Rank:
     def prepare(self, case: Message, calls: list[Message], oracle: bool = False) -> tuple[Message, list[Tensor]]:
         """Draw the inputs of the next calls."""
         self.calls = []
+        if self.watch:
+            self.watch.spoil()
         self.calls = [self._drawn(case, call, oracle) for call in calls]
         self.platform.synchronize()
         return {}, []
 
-    def run(self) -> tuple[Message, list[Tensor]]:
-        """The prepared calls, back to back; then what they returned."""
-        outputs = []
-        with in_float64() if self.calls[0].oracle else contextlib.nullcontext():
+    def run(self, count: bool = False) -> tuple[Message, list[Tensor]]:
+        """The prepared calls, back to back; then what they returned. With `count`, library calls are counted."""
+        outputs: list[Any] = []
+        counted = self.watch.counting() if self.watch and count else contextlib.nullcontext()
+        with in_float64() if self.calls[0].oracle else counted:
             for call in self.calls:
                 self.platform.delay(call.delay)
+                poison(outputs[-1:], self.device)
                 outputs.append(self.solution(*call.args))
         self.platform.delay(0.0)
         self.platform.synchronize()
@@ -163,7 +181,18 @@ class Rank:
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
         self.calls = []
+        self.previous, self.last = self.last, leaves[: len(results[0]["leaves"])]
         return {"results": results}, leaves
+
+    def again(self) -> tuple[Message, list[Tensor]]:
+        """The results of an earlier trial, as they are now."""
+        return {}, self.previous
+
+    def conduct(self) -> tuple[Message, list[Tensor]]:
+        """What there was to notice since the candidate was loaded."""
+        assert self.watch, "only candidates are watched"
+        with self.watch.asleep():
+            return self.watch.report() | {"epochs": self.epochs}, []
 
     def launch_gap(self) -> tuple[Message, list[Tensor]]:
         """This process's gap between launches, the ranks measuring in turn."""

@@ -19,7 +19,9 @@ from pkb.screen import Track
 
 @dataclass
 class Seen:
-    track: Track | None = None
+    track: Track = Track.ANY
+    screened: bool = False
+    """Whether the static screen has let it pass."""
     """Whose rules the candidate was screened by; None when it was not."""
     verdict: Verdict = Verdict.CORRECT
     reason: str = ""
@@ -31,6 +33,7 @@ class Seen:
     trial: int = 0
     outputs: Outputs = field(default_factory=dict)
     """Of the last trial that handed any over."""
+    library_calls: dict[str, int] = field(default_factory=dict)
     launch_gap_us: float = 0.0
     timing: Timing | None = None
     profile: Profile | None = None

@@ -84,9 +84,20 @@ class Stopwatch:
         self._output_bytes = [tensor.nbytes for tensor in tensors(output)]
 
     def _poison(self) -> None:
-        """The next result is likely to lie where these lay: what a call does not write stays wrong."""
-        taken = [torch.full((count,), _POISON, dtype=torch.uint8, device=self._device) for count in self._output_bytes]
-        del taken
+        _poison(self._output_bytes, self._device)
+
+
+def poison(results: Any, device: torch.device) -> None:
+    """Take as much memory as these results did, fill it with NaN, and let go of it.
+
+    The next result is likely to lie there: what a call does not write stays wrong.
+    """
+    _poison([tensor.nbytes for tensor in tensors(results)], device)
+
+
+def _poison(sizes: Sequence[int], device: torch.device) -> None:
+    taken = [torch.full((count,), _POISON, dtype=torch.uint8, device=device) for count in sizes]
+    del taken
 
 
 def _meeting(device: torch.device) -> Callable[[], None]:

@@ -124,9 +124,9 @@ class Result:
     """Arguments that are not what they were."""
 
 
-def run_trial(world: World, setup: Setup, phase: str) -> list[Result]:
+def run_trial(world: World, setup: Setup, phase: str, count: bool = False) -> list[Result]:
     """Run the prepared calls. The tensors' bytes wait in the channels: read them with `tensors_of`, in order."""
-    answers = world.ask({"do": "run"}, phase, setup.limits.trial_s)
+    answers = world.ask({"do": "run", "count": count}, phase, setup.limits.trial_s)
     parsed = (_parsed(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
     return [result for results in parsed for result in results]
 

@@ -1,0 +1,78 @@
+"""What the judge makes of a candidate's conduct between results."""
+
+import time
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pkb.judge.channel import ChannelClosed, Message
+from pkb.judge.check import Wrong
+from pkb.judge.compare import raw
+from pkb.judge.failure import Failure
+from pkb.judge.trials import garbled
+from pkb.judge.world import World
+from pkb.record import Verdict
+from pkb.screen import Track
+
+_ALLOWED_FROM_SCRATCH = ("dist.barrier", "c10d.barrier")
+"""They order, and move no data."""
+
+
+def check_conduct(world: World, track: Track, seconds: float) -> dict[str, int]:
+    """Raise for what no candidate may do, or none of its track; the library calls that were seen, on all ranks."""
+    answers = world.ask({"do": "conduct"}, "the look at its conduct", seconds)
+    calls: Counter[str] = Counter()
+    for rank, answer in enumerate(answers):
+        try:
+            _check(answer, rank)
+            calls.update({str(name): int(count) for name, count in answer["library_calls"].items()})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise garbled(world, rank, "the look at its conduct") from error
+    barred = sorted(name for name in calls if name not in _ALLOWED_FROM_SCRATCH)
+    if track is Track.SCRATCH and barred:
+        names = ", ".join(barred)
+        raise _cheat("library-call", f"called {names} in the scratch track; write it yourself, or use --track any")
+    return dict(calls)
+
+
+def _check(answer: Message, rank: int) -> None:
+    if patched := answer["patched"]:
+        names = ", ".join(map(str, patched))
+        raise _cheat("patched", f"rank {rank} replaced {names}; leave what is not yours as it is", rank=rank)
+    if threads := answer["threads"]:
+        raise _cheat("threads", f"rank {rank} left the thread {threads[0]} running; finish inside the call", rank=rank)
+    if answer["raised_signals"] and not answer["epochs"]:
+        raise Wrong(
+            f"rank {rank} left {answer['raised_signals']} words of its signal pads raised; take each down that you "
+            'raise, or say SIGNALS = "epochs" in the file if they count',
+            check="signal-pads",
+            rank=rank,
+        )
+
+
+def check_kept(world: World, earlier: dict[int, list[Tensor]], seconds: float) -> None:
+    """Raise if a result of an earlier trial, by rank, is not what it was when it was handed over."""
+    world.ask({"do": "again"}, "its earlier results", seconds)
+    for rank, tensors in earlier.items():
+        for k, before in enumerate(tensors):
+            if not torch.equal(raw(_received_like(before, world, rank, seconds)), raw(before)):
+                raise Wrong(
+                    f"rank {rank}, output {k}: a result changed after it was returned; every call must return memory "
+                    "of its own, and be done with it",
+                    check="kept",
+                    rank=rank,
+                    output=k,
+                )
+
+
+def _received_like(tensor: Tensor, world: World, rank: int, seconds: float) -> Tensor:
+    try:
+        return world.channels[rank].receive_tensor(tensor.shape, tensor.dtype, time.monotonic() + seconds)
+    except (ChannelClosed, TimeoutError) as error:
+        raise garbled(world, rank, "hand over its earlier results") from error
+
+
+def _cheat(check: str, reason: str, **evidence: Any) -> Failure:
+    return Failure(Verdict.CHEAT, reason, check=check, **evidence)
