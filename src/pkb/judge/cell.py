@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pkb.judge import linux, view
-from pkb.judge.mounts import build_root, make_read_only, mount_proc
+from pkb.judge.mounts import build_root, close_proc, mount_outer_proc, mount_proc
 from pkb.judge.processes import close_all_but, threads_of
 
 _FILE_BYTES = 16 << 30
@@ -43,6 +43,8 @@ def confine(level: str, root: str, writable: list[str], ranks: int, lifeline: in
     match level:
         case "namespaces":
             cell = _namespaces(root, writable, most, lifeline)
+        case "namespaces, processes shared":
+            cell = _shared_processes(root, writable, most)
         case "landlock":
             cell = _landlock(writable, most)
         case _:
@@ -58,9 +60,9 @@ def _limits(most: int) -> Cell:
 
 
 def _landlock(writable: list[str], most: int) -> Cell:
-    if any(path.startswith("/dev/nvidia") for path in writable):
-        # The ranks' libraries meet in /dev/shm, which cannot be private at this level.
-        writable = [*writable, "/dev/shm"]
+    if _has_gpu(writable):
+        # The ranks' libraries meet in /dev/shm, which cannot be private at this level, and CUDA writes to /proc/self.
+        writable = [*writable, "/dev/shm", "/proc"]
     facts = _limits(most).facts | {"files": "closed", "shared_memory": _shared_memory(writable)}
     if linux.landlock([*view.readable(), "/proc"], [*view.devices(), *writable]):
         facts["processes"] = "visible"
@@ -70,14 +72,8 @@ def _landlock(writable: list[str], most: int) -> Cell:
 def _namespaces(root: str, writable: list[str], most: int, lifeline: int) -> Cell:
     # Older kernels count what a user runs in all namespaces together.
     outside = threads_of(os.getuid()) if _kernel() < (5, 14) else 0
-    user, group = os.getuid(), os.getgid()
-    linux.unshare(_NAMESPACES)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        Path(f"/proc/self/{name}").write_text(text)
-    linux.loopback_up()
-    os.chdir("/")
-    build_root(root, [*view.readable(), *view.devices()], view.PRIVATE, writable)
-    keeper, hidden, limited = _fork_keeper(root, most, lifeline)
+    _enter_namespaces(_NAMESPACES, root, writable)
+    keeper, hidden, limited = _fork_keeper(root, most, lifeline, _has_gpu(writable))
     linux.pivot_into(root)
     limited = _limit_user(outside + most) or limited
     facts = {
@@ -90,18 +86,43 @@ def _namespaces(root: str, writable: list[str], most: int, lifeline: int) -> Cel
     return Cell(keeper, facts)
 
 
+def _shared_processes(root: str, writable: list[str], most: int) -> Cell:
+    """All but processes: clients and server of MPS must know each other by the same numbers."""
+    limited = _limit_user(threads_of(os.getuid()) + most)
+    _enter_namespaces(_NAMESPACES & ~linux.CLONE_NEWPID, root, writable)
+    mount_outer_proc(root)
+    close_proc(f"{root}/proc", _has_gpu(writable))
+    linux.pivot_into(root)
+    facts = {"network": "closed", "files": "closed", "shared_memory": _shared_memory(writable), "processes": "open"}
+    return Cell(None, {**facts, "most_processes": most if limited else None})
+
+
+def _enter_namespaces(which: int, root: str, writable: list[str]) -> None:
+    user, group = os.getuid(), os.getgid()
+    linux.unshare(which)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path(f"/proc/self/{name}").write_text(text)
+    linux.loopback_up()
+    os.chdir("/")
+    build_root(root, [*view.readable(), *view.devices()], view.PRIVATE, writable)
+
+
+def _has_gpu(writable: list[str]) -> bool:
+    return any(path.startswith("/dev/nvidia") for path in writable)
+
+
 def _shared_memory(writable: list[str]) -> str:
     return "open" if "/dev/shm" in writable else "closed"
 
 
-def _fork_keeper(root: str, most: int, lifeline: int) -> tuple[int, bool, bool]:
+def _fork_keeper(root: str, most: int, lifeline: int, gpu: bool) -> tuple[int, bool, bool]:
     """Its id, whether it could hide the processes outside, and whether it could limit those inside."""
     told, tell = os.pipe()
     keeper = os.fork()
     if keeper == 0:
         try:
             hidden, limited = mount_proc(root), _limit_namespace(root, most)
-            make_read_only(f"{root}/proc")
+            close_proc(f"{root}/proc", gpu)
             os.write(tell, bytes([hidden, limited]))
             _keep(lifeline)
         finally:

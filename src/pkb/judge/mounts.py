@@ -52,9 +52,20 @@ def mount_proc(root: str) -> bool:
     try:
         mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:
-        mount("/proc", f"{root}/proc", flags=MS_BIND | MS_REC)
+        mount_outer_proc(root)
         return False
     return True
+
+
+def mount_outer_proc(root: str) -> None:
+    mount("/proc", f"{root}/proc", flags=MS_BIND | MS_REC)
+
+
+def close_proc(proc: str, gpu: bool) -> None:
+    """Nothing in it can be changed; but CUDA wants to write to its own process's entry, so then only settings are."""
+    if gpu:
+        mount(f"{proc}/sys", f"{proc}/sys", flags=MS_BIND | MS_REC)
+    make_read_only(f"{proc}/sys" if gpu else proc)
 
 
 def _show(path: str, root: str) -> None:
