@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pkb.judge import linux, view
-from pkb.judge.mounts import build_root, close_proc, mount_outer_proc, mount_proc
+from pkb.judge.mounts import build_root, close_proc, mount_proc
 from pkb.judge.processes import close_all_but, threads_of
 
 _FILE_BYTES = 16 << 30
@@ -43,8 +43,6 @@ def confine(level: str, root: str, writable: list[str], ranks: int, lifeline: in
     match level:
         case "namespaces":
             cell = _namespaces(root, writable, most, lifeline)
-        case "namespaces, processes shared":
-            cell = _shared_processes(root, writable, most)
         case "landlock":
             cell = _landlock(writable, most)
         case _:
@@ -72,7 +70,7 @@ def _landlock(writable: list[str], most: int) -> Cell:
 def _namespaces(root: str, writable: list[str], most: int, lifeline: int) -> Cell:
     # Older kernels count what a user runs in all namespaces together.
     outside = threads_of(os.getuid()) if _kernel() < (5, 14) else 0
-    _enter_namespaces(_NAMESPACES, root, writable)
+    _enter_namespaces(root, writable)
     keeper, hidden, limited = _fork_keeper(root, most, lifeline, _has_gpu(writable))
     linux.pivot_into(root)
     limited = _limit_user(outside + most) or limited
@@ -86,20 +84,9 @@ def _namespaces(root: str, writable: list[str], most: int, lifeline: int) -> Cel
     return Cell(keeper, facts)
 
 
-def _shared_processes(root: str, writable: list[str], most: int) -> Cell:
-    """All but processes: clients and server of MPS must know each other by the same numbers."""
-    limited = _limit_user(threads_of(os.getuid()) + most)
-    _enter_namespaces(_NAMESPACES & ~linux.CLONE_NEWPID, root, writable)
-    mount_outer_proc(root)
-    close_proc(f"{root}/proc", _has_gpu(writable))
-    linux.pivot_into(root)
-    facts = {"network": "closed", "files": "closed", "shared_memory": _shared_memory(writable), "processes": "open"}
-    return Cell(None, {**facts, "most_processes": most if limited else None})
-
-
-def _enter_namespaces(which: int, root: str, writable: list[str]) -> None:
+def _enter_namespaces(root: str, writable: list[str]) -> None:
     user, group = os.getuid(), os.getgid()
-    linux.unshare(which)
+    linux.unshare(_NAMESPACES)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path(f"/proc/self/{name}").write_text(text)
     linux.loopback_up()

@@ -52,13 +52,9 @@ def mount_proc(root: str) -> bool:
     try:
         mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:
-        mount_outer_proc(root)
+        mount("/proc", f"{root}/proc", flags=MS_BIND | MS_REC)
         return False
     return True
-
-
-def mount_outer_proc(root: str) -> None:
-    mount("/proc", f"{root}/proc", flags=MS_BIND | MS_REC)
 
 
 def close_proc(proc: str, gpu: bool) -> None:

@@ -17,7 +17,6 @@ from pkb.record import Verdict
 
 _ATTEMPTS = (
     ("namespaces", "namespaces"),
-    ("namespaces", "namespaces, processes shared"),
     ("bubblewrap", "landlock"),
     ("bubblewrap", "limits"),
     ("landlock", "landlock"),
@@ -63,7 +62,7 @@ class Sandbox:
                 # What has worked is not given up again: a candidate may have brought this about.
                 if self._proved or failure.evidence.get("check") == "nursery" or level == "off":
                     raise
-                self._refused[inside if inside.startswith(level) else level] = failure.reason
+                self._refused[level] = failure.reason
                 self._attempts.pop(0)
             else:
                 self._prove(level, world)
