@@ -7,13 +7,19 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types format bench clean
+# What runs on the GPU. Where nothing can be installed: make gpu-test GPU_PYTHON="env PYTHONPATH=src python3".
+GPU_PYTHON ?= $(BIN)/python
+
+.PHONY: demo test gpu-test lint types format bench clean
 
 demo: $(READY)
-	$(BIN)/pkb eval 1-8,13,16,18 --solutions-dir solutions/triton --backend triton --out runs/demo
+	$(BIN)/pkb eval 1-8,12,13,16,18,45,73 --solutions-dir solutions/triton --backend triton --out runs/demo
 
 test: lint types
 	$(BIN)/python -m pytest
+
+gpu-test: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),$(READY))
+	$(GPU_PYTHON) benchmarks/gpu_test.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

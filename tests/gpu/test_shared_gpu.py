@@ -52,12 +52,11 @@ def gpu() -> Iterator[Judge]:
         yield judge
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("float32", "tiny"), ("bfloat16", "paper")])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.stem)
-def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path, dtype: str, size: str) -> None:
+def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
+    # At 4 ranks and paper size, benchmarks/gpu_test.py judges and times them.
     problem = kernel.stem.rpartition("_")[0]
-    setup = gpu.pose(problem, nproc=4, dtype=dtype, size=size, trials=2)
-    record = gpu.judge(setup, Candidate.read(kernel))
+    record = gpu.judge(gpu.pose(problem, nproc=2, trials=2), Candidate.read(kernel))
     assert record.verdict is Verdict.CORRECT, record.reason
     assert record.environment["multicast"] is False
 

@@ -1,0 +1,88 @@
+"""Everything that needs a GPU, in one command that ends within ten minutes: `make gpu-test`.
+
+The tests marked gpu, every shipped kernel judged and timed at 4 ranks, and identical code timed against itself.
+Prints a short table last; exit code 1 if anything in it is not as it should be.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge, Limits
+from pkb.judge.rigor import RIGORS
+from pkb.record import Pace
+from pkb.registry import load
+from shipped_kernels import judged
+
+ROOT = Path(__file__).parents[1]
+LIMITS = Limits(load_s=60, trial_s=20)
+IDENTICAL = (1, 13, 45)
+WORLDS = (1, 2, 4)
+
+
+@dataclass
+class Line:
+    what: str
+    passed: bool
+    seen: str
+    seconds: float
+
+
+def tests() -> Line:
+    start = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-m", "gpu", str(ROOT / "tests" / "gpu")]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    last = ran.stdout.strip().splitlines()[-1] if ran.stdout.strip() else ran.stderr.strip()[-200:]
+    if ran.returncode:
+        print(ran.stdout[-4000:])
+    return Line("tests/gpu", ran.returncode == 0, last, time.monotonic() - start)
+
+
+def kernels(judge: Judge) -> list[Line]:
+    lines = []
+    for record in judged(judge, ["cuda", "triton"], [4], "paper", "bfloat16", "quick"):
+        timing = record.timing
+        seen = record.reason[:80] if not timing else f"{record.verdict} {record.pace} {timing['speedup']:.2f}x"
+        if timing and timing["percent_of_roofline"]:
+            seen += f", {timing['percent_of_roofline']['candidate']:.0f} % of light"
+        name = f"{record.candidate['name']}, {record.setup['world']} ranks"
+        lines.append(Line(name, record.correct, seen, sum(record.seconds.values())))
+        print(f"{name}: {seen}", flush=True)
+    return lines
+
+
+def identical(judge: Judge) -> Line:
+    start = time.monotonic()
+    ratios, ties = [], 0
+    for number in IDENTICAL:
+        for world in WORLDS:
+            problem = load(number)
+            setup = judge.pose(problem, nproc=world, size="paper", dtype="bfloat16", trials=1)
+            record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS["quick"])
+            ratios.append(record.timing["speedup"] if record.timing else float("nan"))
+            ties += record.pace is Pace.TIE
+    worst = max(abs(ratio - 1) for ratio in ratios)
+    seen = f"worst |ratio - 1| {worst:.3f}, {ties} of {len(ratios)} a TIE"
+    return Line("identical code, 1, 2 and 4 ranks", ties == len(ratios), seen, time.monotonic() - start)
+
+
+def main() -> None:
+    start = time.monotonic()
+    lines = [tests()]
+    with Judge(limits=LIMITS) as judge:
+        if judge.platform.name == "cpu":
+            sys.exit("no GPU platform here; `pkb doctor` says what is missing")
+        lines += [*kernels(judge), identical(judge)]
+    print()
+    for line in lines:
+        print(f"{'ok  ' if line.passed else 'FAIL'}  {line.what:48} {line.seen:60} {line.seconds:6.1f} s")
+    failed = sum(not line.passed for line in lines)
+    print(f"{len(lines) - failed} of {len(lines)} as they should be, in {time.monotonic() - start:.0f} s")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
