@@ -29,6 +29,7 @@ from pkb.judge.processes import (
     command_line,
     die_with_adopter,
     die_with_parent,
+    judges_socket,
 )
 from pkb.judge.service import Service
 
@@ -266,15 +267,6 @@ def _forget_the_nursery() -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     linux.prctl(linux.PR_SET_DUMPABLE, 1)
-
-
-def judges_socket() -> socket.socket:
-    """Stdin, of which ranks inherit only the null device."""
-    taken = socket.socket(fileno=os.dup(0))
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    return taken
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -63,3 +64,12 @@ def command_line(pid: int) -> str:
         return b" ".join(words).decode(errors="replace").strip()[:200]
     except OSError:
         return f"process {pid}"
+
+
+def judges_socket() -> socket.socket:
+    """Stdin, of which ranks inherit only the null device."""
+    taken = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return taken
