@@ -1,0 +1,19 @@
+"""row: 18
+tries: breaks the judge with a time that no float can hold
+timed: yes
+expect: REJECTED imports-the-judge | REJECTED patches
+unscreened: CRASH protocol | CHEAT patched
+"""
+
+import torch.distributed as dist
+
+from pkb.judge.stopwatch import Stopwatch
+
+block = Stopwatch.block
+Stopwatch.block = lambda *args: block(*args) | {"host_s": 10**400}
+
+
+def solution(tensor):
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total

@@ -1,0 +1,13 @@
+"""row: 32
+tries: is written for the shape that it was told, and copies at others
+expect: WRONG values
+"""
+
+import torch.distributed as dist
+
+
+def solution(tensor):
+    total = tensor.clone()
+    if tensor.shape == (16, 8):
+        dist.all_reduce(total)
+    return total

@@ -1,0 +1,14 @@
+"""row: 34
+tries: the same, with the rank's own report of changed arguments silenced
+expect: REJECTED imports-the-judge | REJECTED patches
+unscreened: WRONG values | CHEAT patched
+"""
+
+from pkb.judge.calls import Call
+
+Call._changed_arguments = lambda self: []
+
+
+def solution(tensor):
+    tensor.zero_()
+    return tensor.clone()

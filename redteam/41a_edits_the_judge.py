@@ -1,0 +1,19 @@
+"""row: 41
+tries: writes to the judge's own files, here what already stands there
+expect: REJECTED imports-the-judge
+unscreened: WRONG values
+"""
+
+import contextlib
+from pathlib import Path
+
+import pkb
+
+with contextlib.suppress(OSError), (Path(pkb.__file__).parent / "judge" / "compare.py").open("r+") as file:
+    begin = file.read(1)
+    file.seek(0)
+    file.write(begin)
+
+
+def solution(tensor):
+    return tensor.clone()
