@@ -46,13 +46,31 @@ def describe(tree: Any, leaves: list[Tensor]) -> Form:
     if isinstance(tree, Tensor):
         leaves.append(tree)
         return {"tensor": len(leaves) - 1}
-    if isinstance(tree, list | tuple):
+    # Exactly these: a container of another kind may compute when it is looked into.
+    if type(tree) in (list, tuple) or type(tree).__module__ == "torch.return_types":
         return [describe(value, leaves) for value in tree]
-    if isinstance(tree, dict):
+    if type(tree) is dict:
         return {"dict": {str(key): describe(value, leaves) for key, value in tree.items()}}
     if tree is None or isinstance(tree, bool | int | float | str):
         return {"value": tree}
     return {"other": type(tree).__name__}
+
+
+def kind(tensor: Tensor) -> str:
+    """`Tensor` or `Parameter` for what is exactly that; a subclass, or one with attributes of its own, may be lazy."""
+    own = ", ".join(map(str, vars(tensor)))
+    if type(tensor) in (Tensor, nn.Parameter) and not own:
+        return type(tensor).__name__
+    return f"{type(tensor).__module__}.{type(tensor).__qualname__}" + (f" with its own {own}" if own else "")
+
+
+def oddity(tree: Any) -> str | None:
+    """What in a result is neither a plain container nor a plain tensor; None when all is."""
+    leaves: list[Tensor] = []
+    form = describe(tree, leaves)
+    if isinstance(form, dict) and "other" in form:
+        return str(form["other"])
+    return next((kind(leaf) for leaf in leaves if kind(leaf) not in ("Tensor", "Parameter")), None)
 
 
 def rebuild(form: Form, leaves: list[Any]) -> Any:

@@ -12,7 +12,7 @@ from pkb.judge.channel import Message, wire_name
 from pkb.judge.compare import raw
 from pkb.judge.oracle import widened
 from pkb.problem import Problem
-from pkb.trees import describe, mapped, tensors
+from pkb.trees import describe, kind, mapped, tensors
 
 _BUMPED = (torch.float32, torch.bfloat16, torch.float16)
 _BUMP = 4.0
@@ -94,7 +94,7 @@ def _bump(args: Any, others: Any, which: float, where: float) -> None:
 
 def _facts(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> Message:
     return {
-        "type": type(leaf).__name__,
+        "type": kind(leaf),
         "shape": list(leaf.shape),
         "dtype": wire_name(leaf.dtype),
         "device": leaf.device.type,

@@ -18,6 +18,10 @@ _HEADER_LIMIT = 16 << 20
 _MOST_FDS = 128
 
 
+FORGED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a message that is not as agreed may raise."""
+
+
 class ChannelClosed(Exception):
     """The other side has gone."""
 

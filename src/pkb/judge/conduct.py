@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pkb.judge.channel import ChannelClosed, Message
+from pkb.judge.channel import FORGED, ChannelClosed, Message
 from pkb.judge.check import Wrong
 from pkb.judge.compare import raw
 from pkb.judge.failure import Failure
@@ -28,7 +28,7 @@ def check_conduct(world: World, track: Track, seconds: float) -> dict[str, int]:
         try:
             _check(answer, rank)
             calls.update({str(name): int(count) for name, count in answer["library_calls"].items()})
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except FORGED as error:
             raise garbled(world, rank, "the look at its conduct") from error
     barred = sorted(name for name in calls if name not in _ALLOWED_FROM_SCRATCH)
     if track is Track.SCRATCH and barred:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pkb.judge.channel import Message
+from pkb.judge.channel import FORGED, Message
+from pkb.judge.check import Wrong
 from pkb.judge.pace import Spans
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
@@ -105,8 +106,12 @@ class Side:
                 raise ValueError("spans")
             if not all(math.isfinite(answer["host_s"]) for answer in answers):
                 raise ValueError("host_s")
-        except (KeyError, TypeError, ValueError) as error:
+        except FORGED as error:
             raise garbled(self.world, 0, "timing") from error
+        for rank, answer in enumerate(answers):
+            if answer.get("odd"):
+                words = f"rank {rank} returned {str(answer['odd'])[:200]} in a timed call; return plain torch.Tensors"
+                raise Wrong(words, check="timed-type", rank=rank)
         self.spans.append(spans.T.round(3).tolist())
         return answers
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from pkb.judge.calls import Call
 from pkb.judge.channel import Message
 from pkb.platforms import Platform
-from pkb.trees import mapped, tensors
+from pkb.trees import mapped, oddity, tensors
 
 Solution = Callable[..., Any]
 
@@ -49,7 +49,7 @@ class Stopwatch:
         """Time each call once. Outputs are kept from call `keep_from` on, as many as there is room for."""
         self.kept = {}
         room = _KEPT_BYTES
-        marks = []
+        marks, odd = [], None
         self.synchronize()
         start = time.perf_counter()
         held_back = self.clock.hold_back(spin_s)
@@ -64,6 +64,7 @@ class Stopwatch:
             before = self.clock.mark()
             output = solution(*call.args)
             marks.append((before, self.clock.mark()))
+            odd = odd or oddity(output)
             self._look_at(output)
             if k >= keep_from and (k == keep_from or room >= sum(self._output_bytes)):
                 room -= sum(self._output_bytes)
@@ -71,7 +72,7 @@ class Stopwatch:
         queued, host_s = held_back(), time.perf_counter() - start
         self.synchronize()
         spans = [self.clock.nanoseconds(before, after) for before, after in marks]
-        return {"ns": spans, "host_s": host_s, "queued": queued, "kept": sorted(self.kept)}
+        return {"ns": spans, "host_s": host_s, "queued": queued, "kept": sorted(self.kept), "odd": odd}
 
     def stretch(self, calls: Sequence[Call], solution: Solution, count: int, spin_s: float) -> None:
         self.clock.hold_back(spin_s)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pkb.case import Case
-from pkb.judge.channel import ChannelClosed, Message
+from pkb.judge.channel import FORGED, ChannelClosed, Message
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.seeds import Seeds
@@ -154,7 +154,7 @@ def _variant(trial: int) -> int:
 def _parsed(answer: Message, rank: int, calls: int, world: World, phase: str) -> list[Result]:
     try:
         results = [_result(answer["results"][call], rank, call) for call in range(calls)]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except FORGED as error:
         raise garbled(world, rank, phase) from error
     return results
 
