@@ -9,6 +9,7 @@ from pkb.candidate import Candidate
 from pkb.judge.profilers import TRACE
 from pkb.judge.seen import Seen
 from pkb.record import Record
+from pkb.runs import keep
 
 
 def save(folder: Path, record: Record, candidate: Candidate, seen: Seen) -> None:
@@ -21,7 +22,7 @@ def save(folder: Path, record: Record, candidate: Candidate, seen: Seen) -> None
         _save_rank(folder, rank, seen)
     if seen.profile:
         seen.profile.write(folder / TRACE)
-    record.write(folder / "record.json")
+    keep(folder, record)
 
 
 def _write(path: Path, text: str) -> None:

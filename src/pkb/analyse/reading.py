@@ -1,0 +1,128 @@
+"""One compact row per sample: what tables need of its latest record, without the raw times."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pkb.record import Verdict, upgraded
+from pkb.runs import RECORD, Damage, Run, damage, number_of
+
+_RAW = '"blocks_us":'
+
+
+@dataclass(slots=True)
+class Row:
+    run: str
+    model: str
+    """The run's name where nobody said whose it is."""
+    backend: str
+    problem: str
+    number: int
+    """The problem's."""
+    category: str
+    sample: str
+    verdict: str
+    reason: str
+    check: str | None
+    """Which check failed."""
+    pace: str
+    speedup: float | None
+    low: float | None
+    high: float | None
+    reference_us: float | None
+    candidate_us: float | None
+    roofline_us: float | None
+    percent: float | None
+    """Of the speed of light that the candidate reached."""
+    platform: str
+    world: int
+    dtype: str
+    m: int
+    n: int
+    when: str
+    folder: str
+
+    @property
+    def correct(self) -> bool:
+        return self.verdict == Verdict.CORRECT
+
+    @property
+    def counts(self) -> bool:
+        """Whether the outcome says anything about the candidate."""
+        return self.verdict != Verdict.ENVIRONMENT
+
+
+@dataclass
+class Rows:
+    rows: list[Row] = field(default_factory=list)
+    damaged: list[Damage] = field(default_factory=list)
+
+
+def rows(paths: Iterable[Path | str]) -> Rows:
+    """The samples of these runs that have a record. Damaged ones are named and left out."""
+    found = Rows()
+    runs = [Run(path) for path in paths]
+    names = [run.name for run in runs]
+    for run, name in zip(runs, names, strict=True):
+        _read_run(run, name if names.count(name) == 1 else str(run.folder), found)
+    return found
+
+
+def _read_run(run: Run, name: str, found: Rows) -> None:
+    model = str(run.facts.get("model") or name)
+    for problem, folder in run.folders():
+        path = os.path.join(folder, RECORD)
+        try:
+            with open(path) as file:
+                fields = _parsed(file.read())
+            found.rows.append(_row(name, model, problem, folder, fields))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            found.damaged.append(Damage(Path(path), damage(error)))
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Without the raw times: they are most of the text, and nothing but numbers in brackets up to the next brace."""
+    start = text.find(_RAW)
+    if start < 0:
+        return upgraded(json.loads(text))
+    end = text.index("}", start) + 1
+    return upgraded(json.loads(f"{text[:start]}{_RAW} {{}}{text[end:]}"))
+
+
+def _row(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]) -> Row:
+    setup, timing = fields["setup"], fields["timing"] or {}
+    low, high = timing.get("interval") or (None, None)
+    shared = sys.intern
+    return Row(
+        run=run,
+        model=model,
+        backend=shared(fields["candidate"]["backend"]),
+        problem=shared(problem),
+        number=number_of(problem),
+        category=shared(fields["category"]),
+        sample=os.path.basename(folder),
+        verdict=shared(Verdict(fields["verdict"]).value),
+        reason=fields["reason"],
+        check=fields["evidence"].get("check"),
+        pace=shared(fields["pace"]),
+        speedup=timing.get("speedup"),
+        low=low,
+        high=high,
+        reference_us=timing.get("reference_us"),
+        candidate_us=timing.get("candidate_us"),
+        roofline_us=timing.get("roofline_us"),
+        percent=timing.get("percent_of_roofline", {}).get("candidate"),
+        platform=shared(fields["environment"].get("platform", "")),
+        world=setup["world"],
+        dtype=shared(setup["dtype"]),
+        m=setup["m"],
+        n=setup["n"],
+        when=fields["when"],
+        folder=folder,
+    )
