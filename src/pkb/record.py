@@ -4,10 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
-
-from pkb.whole import write_whole
 
 SCHEMA = 2
 """2 has the raw times of every rank in `timing.blocks_us`; 1 had those of the slowest in two lists."""
@@ -79,12 +76,11 @@ class Record:
         try:
             known = upgraded(fields)
             return cls(**{**known, "verdict": Verdict(known["verdict"]), "pace": Pace(known["pace"])})
-        except (TypeError, KeyError, AttributeError) as error:
+        except KeyError as error:
+            raise ValueError(f"not a record: it has no {error}") from error
+        except TypeError as error:
+            # An unknown or a missing field, in the words of the class.
             raise ValueError(f"not a record: {error}") from error
-
-    def write(self, path: Path) -> Path:
-        write_whole(path, self.to_json() + "\n")
-        return path
 
 
 _UNKNOWN_THEN: dict[str, Any] = {
@@ -104,8 +100,13 @@ _UNKNOWN_THEN: dict[str, Any] = {
 }
 
 
-def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
-    """A record's fields as this schema has them."""
+def upgraded(fields: Any) -> dict[str, Any]:
+    """A record's fields as this schema has them. Raises ValueError for what is none, or newer than this pkb."""
+    if not isinstance(fields, dict):
+        raise ValueError("not a record: not an object")
+    for name in ("candidate", "setup", "evidence", "environment"):
+        if not isinstance(fields.get(name), dict):
+            raise ValueError(f"not a record: its {name!r} is no object")
     schema = fields.get("schema", 1)
     if schema > SCHEMA:
         raise ValueError(f"its schema is {schema} and this pkb knows {SCHEMA} at most; update pkb")

@@ -8,19 +8,20 @@
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.record import Record
+from pkb.record import Record, Verdict
 from pkb.whole import write_whole
 
 RECORD = "record.json"
+SOURCE = "candidate.py"
 _FACTS = "run.json"
-_PROBLEM = re.compile(r"\d+_\w+")
+PROBLEM = re.compile(r"\d+_\w+")
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,13 @@ class Sample:
     @property
     def history(self) -> list[Record]:
         """All its records that can be read, oldest first."""
-        found = (read_record(path) for path in self.folder.glob("record-*.json"))
+        found = [read_record(path) for path in self.folder.glob("record-*.json")] or [self.record]
         return sorted((record for record in found if isinstance(record, Record)), key=lambda record: record.when)
 
     @property
     def source(self) -> str | None:
-        return _text(self.folder / "candidate.py")
+        """The candidate; bytes that are not UTF-8 are escaped as surrogates."""
+        return _text(self.folder / SOURCE)
 
     @property
     def prompt(self) -> Path | None:
@@ -132,7 +134,7 @@ class Run:
     def folders(self) -> Iterator[tuple[str, str]]:
         """Problem and path of each sample: as frugal as a hundred thousand of them ask for."""
         try:
-            problems = [name for name in _folders_in(self.folder) if _PROBLEM.fullmatch(name)]
+            problems = [name for name in _folders_in(self.folder) if PROBLEM.fullmatch(name)]
         except OSError as error:
             raise UsageError(f"no run in {self.folder}: {error.strerror}; `pkb eval --out DIR` writes one") from error
         for problem in sorted(problems, key=_natural):
@@ -141,12 +143,37 @@ class Run:
                 yield problem, os.path.join(home, name)
 
 
-def keep(folder: Path, record: Record) -> None:
-    """Add a record to a sample: beside all earlier ones, and as the latest."""
-    stamp = re.sub(r"[^\dT]", "", record.when.partition("+")[0])
-    # First under a name of its own: two judgements of one sample never overwrite each other's.
-    record.write(folder / f"record-{stamp}-{secrets.token_hex(4)}.json")
-    record.write(folder / RECORD)
+def keep(folder: Path, record: Record, source: bytes | None = None) -> None:
+    """Add a record to a sample, and the candidate that it is about: beside all earlier ones, and as the latest."""
+    if source is not None:
+        _keep_source(folder / SOURCE, source)
+    content, latest = f"{record.to_json()}\n".encode(), folder / RECORD
+    # First under names of their own: of two judgements of one sample neither overwrites the other's.
+    for one in (latest.read_bytes(), content) if latest.is_file() else (content,):
+        write_whole(folder / _name_of(one), one)
+    write_whole(latest, content)
+
+
+def _name_of(record: bytes) -> str:
+    stamps = re.findall(rb'"when": "([-:T\d]*)', record) or [b"unknown"]
+    return f"record-{re.sub('[-:]', '', stamps[-1].decode())}-{sha256(record).hexdigest()[:8]}.json"
+
+
+def _keep_source(path: Path, source: bytes) -> None:
+    """Another candidate that had the same name makes room."""
+    if path.is_file() and (earlier := path.read_bytes()) != source:
+        write_whole(path.with_stem(f"candidate-{sha256(earlier).hexdigest()[:8]}"), earlier)
+    write_whole(path, source)
+
+
+def earlier(folder: Path, digest: str, platform: str, setup: dict[str, Any], timed: bool) -> Record | None:
+    """The latest record of a sample, if it answers what is asked: this candidate, so set up, and its time."""
+    found = read_record(folder / RECORD)
+    if not isinstance(found, Record) or found.verdict is Verdict.ENVIRONMENT:
+        return None
+    same = found.candidate.get("sha256") == digest and found.environment.get("platform") == platform
+    lacks_time = timed and found.correct and not found.timing
+    return found if same and setup.items() <= found.setup.items() and not lacks_time else None
 
 
 def read_record(path: Path) -> Record | Damage | None:
@@ -163,7 +190,7 @@ def damage(error: Exception) -> str:
     """What is wrong with a file, in words."""
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error}"
-    return str(error)
+    return f"not a record: it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def number_of(problem: str) -> int:
@@ -205,6 +232,6 @@ def _if_there(path: Path) -> Path | None:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text(errors="replace")
+        return path.read_text(errors="surrogateescape")
     except OSError:
         return None

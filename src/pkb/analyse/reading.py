@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pkb.record import Verdict, upgraded
+from pkb.record import Pace, Verdict, upgraded
 from pkb.runs import RECORD, Damage, Run, damage, number_of
 
 _RAW = '"blocks_us":'
@@ -79,7 +79,7 @@ def _read_run(run: Run, name: str, found: Rows) -> None:
         try:
             with open(path) as file:
                 fields = _parsed(file.read())
-            found.rows.append(_row(name, model, problem, folder, fields))
+            found.rows.append(row_of(name, model, problem, folder, fields))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -95,7 +95,7 @@ def _parsed(text: str) -> dict[str, Any]:
     return upgraded(json.loads(f"{text[:start]}{_RAW} {{}}{text[end:]}"))
 
 
-def _row(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]) -> Row:
+def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]) -> Row:
     setup, timing = fields["setup"], fields["timing"] or {}
     low, high = timing.get("interval") or (None, None)
     shared = sys.intern
@@ -110,7 +110,7 @@ def _row(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]
         verdict=shared(Verdict(fields["verdict"]).value),
         reason=fields["reason"],
         check=fields["evidence"].get("check"),
-        pace=shared(fields["pace"]),
+        pace=shared(Pace(fields["pace"]).value),
         speedup=timing.get("speedup"),
         low=low,
         high=high,
