@@ -77,7 +77,7 @@ def _copying(source: Tensor, target: Tensor) -> Callable[[], Tensor]:
 
 
 def _product_rate(dtype: torch.dtype, device: torch.device) -> float:
-    n = 8192 if device.type == "cuda" else 1024
+    n = 8192 if device.type == "cuda" else 512
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
     return 2 * n**3 / _seconds(lambda: a @ b, device)
 

@@ -4,11 +4,13 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 _RESAMPLES = 1000
+_MOST_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +49,20 @@ def median(values: Mapping[str, Sequence[float]]) -> Estimate | None:
     pooled = np.concatenate([np.asarray(group, dtype=float) for group in groups])
     order = np.argsort(pooled)
     ordered, owner = pooled[order], np.repeat(np.arange(len(groups)), [len(group) for group in groups])[order]
-    medians = [_weighted_median(ordered, counts[owner]) for counts in _resampled(len(groups))]
-    return _estimate(float(np.median(pooled)), np.array(medians), len(groups))
+    parts = np.array_split(_resampled(len(groups)), 1 + _RESAMPLES * len(pooled) // _MOST_AT_ONCE)
+    medians = np.concatenate([_weighted_medians(ordered, counts[:, owner]) for counts in parts])
+    return _estimate(float(np.median(pooled)), medians, len(groups))
 
 
-def _weighted_median(ordered: NDArray, weights: NDArray) -> float:
-    """Of each value repeated as often as its weight says."""
-    reached = np.cumsum(weights)
-    total = reached[-1]
-    middle = np.searchsorted(reached, [(total + 1) // 2, total // 2 + 1])
-    return float(ordered[middle].mean())
+def _weighted_medians(ordered: NDArray, weights: NDArray) -> NDArray:
+    """By resample, of each value repeated as often as its weight says."""
+    reached = np.cumsum(weights, axis=1)
+    total = reached[:, -1:]
+    lower, upper = ((reached < rank).sum(axis=1) for rank in ((total + 1) // 2, total // 2 + 1))
+    return (ordered[lower] + ordered[upper]) / 2
 
 
+@cache
 def _resampled(problems: int) -> NDArray:
     """How often each problem is drawn, by resample."""
     return np.random.default_rng(0).multinomial(problems, np.full(problems, 1 / problems), size=_RESAMPLES)

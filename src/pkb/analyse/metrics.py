@@ -1,12 +1,17 @@
 """pass@k and fast_p@k. A verdict of ENVIRONMENT is never counted."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, inf
+from statistics import fmean
 
 from pkb.analyse import estimate
 from pkb.analyse.estimate import Estimate
 from pkb.analyse.reading import Row
+
+_UNTIMED = 5e-324
+"""The smallest number above 0."""
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -15,10 +20,15 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def is_fast(row: Row, p: float, plain: bool = False) -> bool:
-    """Right, and more than p times as fast as the reference: surely (the interval's low end), or `plain`, at its best
-    guess. What was not timed is not fast; above p = 0 counts whatever is right."""
+    """Right, and more than p times as fast as the reference: surely, by the interval's low end; or `plain`, by its best
+    guess. What is right but was not timed is faster than 0 only."""
+    return _speed(row, plain) > p
+
+
+def _speed(row: Row, plain: bool) -> float:
+    """What p must lie below."""
     speed = row.speedup if plain else row.low
-    return row.correct and (p <= 0 or (speed is not None and speed > p))
+    return (speed or _UNTIMED) if row.correct else -inf
 
 
 @dataclass(slots=True)
@@ -46,12 +56,12 @@ def at_k(tallies: dict[str, Tally], k: int) -> Estimate | None:
 
 def fast_p_curve(rows: Iterable[Row], ps: Sequence[float], plain: bool = False) -> list[float | None]:
     """fast_p at each p: the mean over problems of the share of their samples that are fast; None without samples."""
-    found = list(rows)
-    return [_share(fast_tallies(found, p, plain)) for p in ps]
-
-
-def _share(tallies: dict[str, Tally]) -> float | None:
-    return sum(t.good / t.n for t in tallies.values()) / len(tallies) if tallies else None
+    speeds: dict[str, list[float]] = {}
+    for row in rows:
+        if row.counts:
+            speeds.setdefault(row.problem, []).append(_speed(row, plain))
+    ordered = [sorted(found) for found in speeds.values()]
+    return [fmean(1 - bisect_right(found, p) / len(found) for found in ordered) if ordered else None for p in ps]
 
 
 def _tallies(judged: Iterable[tuple[Row, bool]]) -> dict[str, Tally]:

@@ -11,7 +11,7 @@ from typing import Any
 from pkb.record import Pace, Verdict, upgraded
 from pkb.runs import RECORD, Damage, Run, damage, number_of
 
-_RAW = '"blocks_us":'
+_RAW = b'"blocks_us":'
 
 
 @dataclass(slots=True)
@@ -77,8 +77,8 @@ def _read_run(run: Run, name: str, found: Rows) -> None:
     for problem, folder in run.folders():
         path = os.path.join(folder, RECORD)
         try:
-            with open(path) as file:
-                fields = _parsed(file.read())
+            with open(path, "rb", buffering=0) as file:
+                fields = _parsed(file.readall())
             found.rows.append(row_of(name, model, problem, folder, fields))
         except FileNotFoundError:
             continue
@@ -86,13 +86,12 @@ def _read_run(run: Run, name: str, found: Rows) -> None:
             found.damaged.append(Damage(Path(path), damage(error)))
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """Without the raw times: they are most of the text, and nothing but numbers in brackets up to the next brace."""
-    start = text.find(_RAW)
-    if start < 0:
-        return upgraded(json.loads(text))
-    end = text.index("}", start) + 1
-    return upgraded(json.loads(f"{text[:start]}{_RAW} {{}}{text[end:]}"))
+def _parsed(content: bytes) -> dict[str, Any]:
+    """Without the raw times: they are most of it, and nothing but numbers in brackets up to the next brace."""
+    start = content.find(_RAW)
+    if start >= 0:
+        content = content[:start] + _RAW + b"{" + content[content.index(b"}", start) :]
+    return upgraded(json.loads(content.decode()))
 
 
 def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]) -> Row:

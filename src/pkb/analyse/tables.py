@@ -62,11 +62,12 @@ def leaderboard(rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, pla
     runs: dict[str, list[Row]] = {}
     for row in rows:
         runs.setdefault(row.run, []).append(_untimed(row) if row.platform == "cpu" else row)
-    return [
-        Standing(run, found[0].model, "+".join(sorted({row.backend for row in found})), summary)
-        for run, found in runs.items()
-        for summary in by_category(found, ks, p, plain)
-    ]
+    return [standing for found in runs.values() for standing in _standings(found, ks, p, plain)]
+
+
+def _standings(rows: list[Row], ks: Sequence[int], p: float, plain: bool) -> list[Standing]:
+    backend = "+".join(sorted({row.backend for row in rows}))
+    return [Standing(rows[0].run, rows[0].model, backend, one) for one in by_category(rows, ks, p, plain)]
 
 
 def by_category(rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False) -> list[Summary]:
