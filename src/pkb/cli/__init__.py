@@ -19,9 +19,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
-    from pkb.cli import check, doctor, dryrun, evaluate, export, inspect, lint, listing, roofline, show
+    from pkb.cli import check, doctor, dryrun, evaluate, export, inspect, lint, listing, report, roofline, show
 
-    for verb in (evaluate, listing, show, check, dryrun, inspect, lint, roofline, export, doctor):
+    for verb in (evaluate, listing, show, check, dryrun, inspect, lint, report, roofline, export, doctor):
         verb.register(app)
     try:
         arguments = with_profiler_named(sys.argv[1:])
