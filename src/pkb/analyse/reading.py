@@ -87,11 +87,18 @@ def _read_run(run: Run, name: str, found: Rows) -> None:
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
-    """Without the raw times: they are most of it, and nothing but numbers in brackets up to the next brace."""
+    try:
+        return upgraded(json.loads(_without_raw(content).decode()))
+    except json.JSONDecodeError:
+        # The word stood elsewhere too, or the file is damaged.
+        return upgraded(json.loads(content.decode()))
+
+
+def _without_raw(content: bytes) -> bytes:
+    """Without the raw times: they are most of a record, and nothing but numbers in brackets up to the next brace."""
     start = content.find(_RAW)
-    if start >= 0:
-        content = content[:start] + _RAW + b"{" + content[content.index(b"}", start) :]
-    return upgraded(json.loads(content.decode()))
+    end = content.find(b"}", start)
+    return content[:start] + _RAW + b"{" + content[end:] if 0 <= start < end else content
 
 
 def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]) -> Row:
