@@ -140,6 +140,8 @@ DAMAGED = {
     "headless": ({key: value for key, value in OLD.items() if key != "verdict"}, "no 'verdict'"),
     "unheard": ({**OLD, "verdict": "MAYBE"}, "'MAYBE' is not a valid Verdict"),
     "hollow": ({**OLD, "setup": None}, "its 'setup' is no object"),
+    "odd": ({**OLD, "timing": "quick"}, "its 'timing' is no object"),
+    "deep": (b"[" * 100_000, "recursion"),
     "binary": (b"\xff\xfe", "can't decode"),
 }
 
@@ -173,7 +175,15 @@ def test_what_a_run_says_of_itself(tmp_path: Path) -> None:
     assert run.facts == {"model": "big", "samples": 8}
     (tmp_path / "run.json").write_text("{")
     assert run.facts == {}
-    assert [one.path.name for one in run.damaged] == ["run.json"]
+    for damaged in (run.damaged, rows([tmp_path]).damaged):
+        assert [one.path.name for one in damaged] == ["run.json"]
+
+
+def test_a_row_holds_only_figures_that_are_figures(tmp_path: Path) -> None:
+    timing = {**OLD["timing"], "speedup": "twice"}
+    path = write(tmp_path / "1_allreduce" / "odd", {**OLD, "timing": timing})
+    found = rows([tmp_path])
+    assert (found.rows, [one.path for one in found.damaged]) == ([], [path])
 
 
 def test_samples_come_in_order_with_what_was_generated(tmp_path: Path) -> None:

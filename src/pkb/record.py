@@ -111,6 +111,8 @@ def upgraded(fields: Any) -> dict[str, Any]:
     if schema > SCHEMA:
         raise ValueError(f"its schema is {schema} and this pkb knows {SCHEMA} at most; update pkb")
     timing = fields.get("timing")
+    if not isinstance(timing, dict | None):
+        raise ValueError("not a record: its 'timing' is no object")
     if timing and "reference_blocks_us" in timing:
         timing = _UNKNOWN_THEN | timing
         blocks = {side: timing.pop(f"{side}_blocks_us") for side in ("reference", "candidate")}

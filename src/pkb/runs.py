@@ -94,8 +94,11 @@ class Run:
     @property
     def facts(self) -> dict[str, Any]:
         """What run.json says; empty without one, or where it is damaged."""
-        found = _read_facts(self.folder / _FACTS)
+        found = self.read_facts()
         return {} if isinstance(found, Damage) else found
+
+    def read_facts(self) -> dict[str, Any] | Damage:
+        return _read_facts(self.folder / _FACTS)
 
     def describe(self, **facts: Any) -> None:
         """Write run.json: what it said before, and these."""
@@ -113,7 +116,7 @@ class Run:
     def damaged(self) -> list[Damage]:
         """Files that every reader skips."""
         paths = [sample.folder / RECORD for sample in self.samples()]
-        found = [_read_facts(self.folder / _FACTS), *map(read_record, paths)]
+        found = [self.read_facts(), *map(read_record, paths)]
         return [one for one in found if isinstance(one, Damage)]
 
     def new_sample(self, problem: str, name: str | None = None) -> Path:
@@ -155,7 +158,7 @@ def keep(folder: Path, record: Record, source: bytes | None = None) -> None:
 
 
 def _name_of(record: bytes) -> str:
-    stamps = re.findall(rb'"when": "([-:T\d]*)', record) or [b"unknown"]
+    stamps = re.findall(rb'"when": ?"([-:T\d]*)', record) or [b"unknown"]
     return f"record-{re.sub('[-:]', '', stamps[-1].decode())}-{sha256(record).hexdigest()[:8]}.json"
 
 
@@ -182,7 +185,7 @@ def read_record(path: Path) -> Record | Damage | None:
         return Record.from_json(path.read_text())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return Damage(path, damage(error))
 
 
@@ -202,7 +205,7 @@ def _read_facts(path: Path) -> dict[str, Any] | Damage:
         found = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return Damage(path, damage(error))
     return found if isinstance(found, dict) else Damage(path, "not an object")
 
@@ -223,7 +226,7 @@ def _folders_in(folder: Path | str) -> list[str]:
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Sorts sample_2 before sample_10."""
     parts = re.split(r"(\d+)", name)
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in parts if part]
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts if part]
 
 
 def _if_there(path: Path) -> Path | None:

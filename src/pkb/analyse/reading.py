@@ -73,7 +73,11 @@ def rows(paths: Iterable[Path | str]) -> Rows:
 
 
 def _read_run(run: Run, name: str, found: Rows) -> None:
-    model = str(run.facts.get("model") or name)
+    facts = run.read_facts()
+    if isinstance(facts, Damage):
+        found.damaged.append(facts)
+        facts = {}
+    model = str(facts.get("model") or name)
     for problem, folder in run.folders():
         path = os.path.join(folder, RECORD)
         try:
@@ -82,7 +86,7 @@ def _read_run(run: Run, name: str, found: Rows) -> None:
             found.rows.append(row_of(name, model, problem, folder, fields))
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             found.damaged.append(Damage(Path(path), damage(error)))
 
 
@@ -104,6 +108,8 @@ def _without_raw(content: bytes) -> bytes:
 def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, Any]) -> Row:
     setup, timing = fields["setup"], fields["timing"] or {}
     low, high = timing.get("interval") or (None, None)
+    percent = timing.get("percent_of_roofline", {}).get("candidate")
+    check = fields["evidence"].get("check")
     shared = sys.intern
     return Row(
         run=run,
@@ -114,21 +120,26 @@ def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, An
         category=shared(fields["category"]),
         sample=os.path.basename(folder),
         verdict=shared(Verdict(fields["verdict"]).value),
-        reason=fields["reason"],
-        check=fields["evidence"].get("check"),
+        reason=str(fields["reason"]),
+        check=None if check is None else str(check),
         pace=shared(Pace(fields["pace"]).value),
-        speedup=timing.get("speedup"),
-        low=low,
-        high=high,
-        reference_us=timing.get("reference_us"),
-        candidate_us=timing.get("candidate_us"),
-        roofline_us=timing.get("roofline_us"),
-        percent=timing.get("percent_of_roofline", {}).get("candidate"),
+        speedup=_figure(timing.get("speedup")),
+        low=_figure(low),
+        high=_figure(high),
+        reference_us=_figure(timing.get("reference_us")),
+        candidate_us=_figure(timing.get("candidate_us")),
+        roofline_us=_figure(timing.get("roofline_us")),
+        percent=_figure(percent),
         platform=shared(fields["environment"].get("platform", "")),
-        world=setup["world"],
+        world=int(setup["world"]),
         dtype=shared(setup["dtype"]),
-        m=setup["m"],
-        n=setup["n"],
-        when=fields["when"],
+        m=int(setup["m"]),
+        n=int(setup["n"]),
+        when=str(fields["when"]),
         folder=folder,
     )
+
+
+def _figure(value: Any) -> float | None:
+    """Raises ValueError or TypeError for what is none."""
+    return None if value is None else float(value)
