@@ -31,6 +31,13 @@ def test_the_leaderboard_ranks_by_fast_then_right(tmp_path: Path) -> None:
     assert "model" not in names, "it would only repeat the runs' names"
 
 
+def test_a_share_over_fewer_problems_says_so(tmp_path: Path) -> None:
+    for sample in "123":
+        add(tmp_path, "1_allreduce", sample)
+    add(tmp_path, "2_allgather", "1", "WRONG")
+    assert texts(tables(tmp_path)["leaderboard"])[0][-2:] == ["50 % (0-100)", "100 % (100-100) over 1"]
+
+
 def test_cpu_times_never_enter_the_leaderboard(tmp_path: Path) -> None:
     run = tmp_path / "laptop"
     add(run, "1_allreduce", "1", timed=timing(3.0), platform="cpu")
@@ -73,10 +80,22 @@ def test_a_comparison_tells_changes_from_noise(tmp_path: Path) -> None:
     assert table.rows[2][4].row is not None, "the cell leads to the sample"
 
 
-def test_a_comparison_names_other_settings(tmp_path: Path) -> None:
-    add(tmp_path / "a", "1_allreduce", "1", platform="cpu")
-    add(tmp_path / "b", "1_allreduce", "1", platform="gpus")
-    assert texts(tables(tmp_path / "a", tmp_path / "b")["comparison"])[0][-1] == "platform cpu / gpus"
+def test_times_that_differ_in_more_than_the_kernel_are_not_compared(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for problem, platform in (("1_allreduce", "gpus"), ("2_allgather", "shared-gpu"), ("3_broadcast", "cpu")):
+        add(before, problem, "1", timed=timing(1.0), platform="cpu" if platform == "cpu" else "gpus")
+        add(after, problem, "1", timed=timing(2.0), platform=platform)
+    assert [row[1:3] + row[-1:] for row in texts(tables(before, after)["comparison"])] == [
+        ["better", "2.00", ""],
+        ["same", "", "platform gpus / shared-gpu"],
+        ["same", "", ""],
+    ]
+
+
+def test_a_difference_within_the_margin_is_noise(tmp_path: Path) -> None:
+    add(tmp_path / "a", "1_allreduce", "1", timed=timing(1.0, noise=0.0001))
+    add(tmp_path / "b", "1_allreduce", "1", timed=timing(1.01, noise=0.0001))
+    assert texts(tables(tmp_path / "a", tmp_path / "b")["comparison"])[0][1:3] == ["noise", "1.01"]
 
 
 def test_only_two_runs_are_compared(tmp_path: Path) -> None:
@@ -109,7 +128,8 @@ def test_categories_stand_in_the_problems_order(tmp_path: Path) -> None:
 
 
 def test_figures_are_short() -> None:
-    assert [ratio(value) for value in (0.0123, 0.5, 1.005, 9.949, 12.34, 345.6)] == [
+    assert [ratio(value) for value in (0.000456, 0.0123, 0.5, 1.005, 9.949, 12.34, 345.6)] == [
+        "0.00046",
         "0.012",
         "0.50",
         "1.00",

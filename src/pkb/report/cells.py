@@ -41,7 +41,9 @@ def speed(row: Row) -> str:
 
 
 def ratio(value: float) -> str:
-    return f"{value:.{2 if value >= 0.0995 else 3}f}" if value < 9.95 else f"{value:.3g}"
+    if value >= 9.95:
+        return f"{value:.3g}"
+    return f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
 
 
 def duration(us: float | None) -> str:
@@ -59,10 +61,14 @@ def count(number: int) -> Cell:
     return Cell(str(number), number)
 
 
-def share_of(estimate: Estimate | None) -> Cell:
+def share_of(estimate: Estimate | None, problems: int | None = None) -> Cell:
+    """Says over how many problems it is where that is not all of them."""
     if estimate is None:
         return Cell("")
-    return Cell(f"{100 * estimate.value:.0f} % ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})", estimate.value)
+    fewer = problems is not None and estimate.problems < problems
+    over = f" over {estimate.problems}" if fewer else ""
+    interval = f"({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+    return Cell(f"{100 * estimate.value:.0f} % {interval}{over}", estimate.value)
 
 
 def share(share: float | None) -> Cell:

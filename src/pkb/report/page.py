@@ -30,8 +30,7 @@ def html(report: "Report", suite: "Suite") -> str:
     """The page of a report; references are shown as `suite` has them."""
     references = _references(report.rows, suite)
     pieces = [_data_block(f"reference-{at}", text) for at, text in enumerate(references.values())]
-    details = [(at, part(row)) for at, row in enumerate(report.rows[:MOST_PARTS])]
-    pieces += [_data_block(f"part-{at}", detail) for at, detail in details if detail]
+    pieces += [_data_block(f"part-{at}", detail) for at, row in _chosen(report) if (detail := part(row))]
     style = (_FOLDER / "page.css").read_text()
     script = "'use strict';\n{\n" + "\n".join((_FOLDER / name).read_text() for name in _SCRIPTS) + "}\n"
     filling = {
@@ -43,6 +42,12 @@ def html(report: "Report", suite: "Suite") -> str:
         "@SCRIPT@": script,
     }
     return "".join(filling.get(piece, piece) for piece in _pieces((_FOLDER / "page.html").read_text(), list(filling)))
+
+
+def _chosen(report: "Report") -> list[tuple[int, Row]]:
+    """The samples that the page tells all of, with their places: those that its tables lead to, then the others."""
+    named = {id(cell.row) for table in report.tables for row in table.rows for cell in row}
+    return sorted(enumerate(report.rows), key=lambda item: id(item[1]) not in named)[:MOST_PARTS]
 
 
 def _pieces(template: str, marks: list[str]) -> list[str]:

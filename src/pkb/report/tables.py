@@ -10,7 +10,6 @@ from pkb.analyse import (
     Row,
     Standing,
     Summary,
-    compared,
     failures,
     fast_p_curve,
     leaderboard,
@@ -32,8 +31,8 @@ from pkb.report.cells import (
     text,
     without_empty,
 )
+from pkb.report.changes import CPU, changes, other_settings
 
-CPU = "cpu"
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0)
 _INTERVALS = "95 % intervals by bootstrap over problems"
 
@@ -99,7 +98,10 @@ def _leaderboard(standings: list[Standing], p: float) -> Table:
         Column("median", True, "of the speed-ups"),
     ]
     cells = [_standing(standing) for standing in ranked]
-    note = f"Ranked by fast_{p:g}@1, then pass@1; {_INTERVALS}. Times taken on CPUs do not enter."
+    note = (
+        f"Ranked by fast_{p:g}@1, then pass@1; {_INTERVALS}. @k is over the problems that have k samples. "
+        "Times taken on CPUs do not enter."
+    )
     return without_empty(Table("leaderboard", "Leaderboard", note, columns, cells))
 
 
@@ -107,7 +109,8 @@ def _standing(standing: Standing) -> list[Cell]:
     model = "" if standing.model == standing.run else standing.model
     names, summary = [text(standing.run), text(model), text(standing.backend)], standing.summary
     counts = [count(summary.problems), count(summary.samples), count(summary.correct)]
-    shares = [share_of(estimate) for estimate in [*summary.pass_at.values(), *summary.fast_at.values()]]
+    estimates = [*summary.pass_at.values(), *summary.fast_at.values()]
+    shares = [share_of(estimate, summary.problems) for estimate in estimates]
     return [*names, *counts, *shares, ratio_of(summary.geometric_mean), ratio_of(summary.median)]
 
 
@@ -187,10 +190,11 @@ def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
     if len(runs) != 2:
         return []
     (before, rows_a), (after, rows_b) = runs.items()
-    changes = compared(rows_a, rows_b)
+    found = changes(rows_a, rows_b)
     note = (
-        f"From {before} to {after}: {_changes(changes)}.{_overall(changes)} Each side's best sample of a problem. "
-        "noise: both right, and their 95 % intervals overlap. The ratio is of the speed-ups."
+        f"From {before} to {after}: {_in_words(found)}.{_overall(found)} Each side's best sample of a problem; the "
+        "ratio is of the speed-ups. noise: both right, and the intervals overlap or the ratio is within 2 % of 1. "
+        "same: neither is right, or their times, on CPUs or under other settings, cannot be compared."
     )
     cells = [
         [
@@ -199,22 +203,22 @@ def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
             Cell("" if one.ratio is None else ratio(one.ratio), one.ratio),
             _outcome(one.before),
             _outcome(one.after),
-            text(_settings(one.before, one.after)),
+            text(", ".join(other_settings(one))),
         ]
-        for one in changes
+        for one in found
     ]
     columns = [Column("problem"), Column("change"), Column("ratio", True), Column(before), Column(after)]
     columns += [Column("other settings")]
     return [Table("comparison", f"{before} against {after}", note, columns, cells)]
 
 
-def _changes(changes: list[Compared]) -> str:
-    words = [one.change for one in changes]
+def _in_words(found: list[Compared]) -> str:
+    words = [one.change for one in found]
     return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words)))
 
 
-def _overall(changes: list[Compared]) -> str:
-    change = geometric_mean({one.problem: [one.ratio] for one in changes if one.ratio})
+def _overall(found: list[Compared]) -> str:
+    change = geometric_mean({one.problem: [one.ratio] for one in found if one.ratio})
     if change is None or change.problems < 2:
         return ""
     return f" The mean ratio over {change.problems} problems timed on both sides is {ratio_of(change).text}."
@@ -224,15 +228,6 @@ def _outcome(row: Row | None) -> Cell:
     if row is None:
         return Cell("")
     return Cell(f"{row.verdict} {speed(row)}".strip(), row.verdict, row)
-
-
-def _settings(before: Row | None, after: Row | None) -> str:
-    """What else differs: a reader must know before believing a change."""
-    if before is None or after is None:
-        return ""
-    names = ("platform", "world", "dtype", "m", "n")
-    pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
-    return ", ".join(f"{name} {a} / {b}" for name, a, b in pairs if a != b)
 
 
 def _value(estimate: Estimate | None) -> float:

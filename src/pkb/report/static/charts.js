@@ -76,7 +76,8 @@ function fastCurve(width) {
   }
   parts.push(label((left + right) / 2, height - 4, "p: times as fast as the reference", "quiet", "middle"));
   for (const one of lines) {
-    const points = ps.map((p, at) => `${x(p).toFixed(1)},${y(one.values[at]).toFixed(1)}`).join(" ");
+    // In steps: the share falls at single samples, and does not slope between them.
+    const points = ps.flatMap((p, at) => [one.values[Math.max(at - 1, 0)], one.values[at]].map((share) => `${x(p).toFixed(1)},${y(share).toFixed(1)}`)).join(" ");
     const style = `stroke ${runClass(one.run)} ${one.cpu ? "dashed" : ""}`;
     parts.push(titled(svg("polyline", { points, class: style }), one.label));
   }
@@ -106,7 +107,7 @@ function speedupPlot(shown) {
   const high = Math.max(2, ...best.map((sample) => sample.high)) * 1.08;
   return (width) => {
     const wide = width > 640;
-    const [left, right] = wide ? [Math.min(330, width * 0.34), width - 200] : [8, width - 8];
+    const [left, right] = wide ? [Math.min(330, width * 0.34), width - 225] : [18, width - 18];
     const x = logScale(low, high, left, right);
     const step = wide ? 22 : 38;
     const parts = [];
@@ -143,7 +144,7 @@ function speedupLine(sample, x, y, step, wide, left, right) {
   const most = Math.floor(left / 6.6);
   const texts = wide
     ? [label(left - 10, middle + 4, cut(name, most), "", "end"), label(right + 12, middle + 4, `${speed(sample)} ${sample.pace}`, "quiet")]
-    : [label(left, y + 13, cut(name, Math.floor((right - left) / 6.6) - 8)), label(right, y + 13, ratio(sample.speedup), "quiet", "end")];
+    : [label(8, y + 13, cut(name, Math.floor((right - left) / 6.6) - 8)), label(right + 10, y + 13, ratio(sample.speedup), "quiet", "end")];
   return [...texts, titled(link, said)];
 }
 

@@ -38,7 +38,7 @@ function toned(word, className = "") {
 
 function ratio(value) {
   if (value >= 9.95) return String(Number(value.toPrecision(3)));
-  return value.toFixed(value >= 0.0995 ? 2 : 3);
+  return value >= 0.0995 ? value.toFixed(2) : String(Number(value.toPrecision(2)));
 }
 
 function duration(us) {

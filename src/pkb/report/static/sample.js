@@ -108,7 +108,7 @@ function facts(sample) {
 function inside(sample) {
   const found = byId(`part-${sample.index}`);
   const head = [el("p", { class: "reason" }, toned(sample.verdict, "verdict"), ` ${sample.reason}`), pace(sample), facts(sample)];
-  if (!found) return [...head, nothing(`This page holds the sources of its first ${data.parts} samples; this one's are in its folder in the run.`)];
+  if (!found) return [...head, nothing(`This page holds the sources of ${data.parts} samples, the fastest first; this one's are in its folder in the run.`)];
   const part = JSON.parse(found.textContent);
   return [
     ...head,

@@ -100,8 +100,8 @@ const optional = (value) => (value === null ? "" : value);
 const SAMPLE_COLUMNS = [
   { name: "problem", value: (s) => s.problem, cell: (s) => el("a", { href: linkTo(s) }, s.problem) },
   { name: "verdict", value: (s) => s.verdict, cell: (s) => toned(s.verdict, "verdict") },
-  { name: "sample", value: (s) => s.sample, cell: (s) => s.sample },
-  { name: "run", value: (s) => s.run, cell: (s) => s.run },
+  { name: "sample", className: "name", value: (s) => s.sample, cell: (s) => s.sample },
+  { name: "run", className: "name", value: (s) => s.run, cell: (s) => s.run },
   { name: "speed-up", number: true, about: "median of paired blocks and its 95 % interval", value: (s) => s.speedup, cell: speed },
   { name: "pace", about: "at 95 %", value: (s) => s.pace, cell: (s) => (s.speedup === null ? "" : [toned(s.pace), s.platform === ON_CPU ? " (CPU times)" : ""]) },
   { name: "why", className: "why", value: (s) => s.reason, cell: (s) => el("span", { title: s.reason }, s.reason) },
