@@ -33,7 +33,10 @@ function logTicks(low, high, most) {
     const inside = ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
     if (inside.length <= most) return inside;
   }
-  return decades.filter((power) => power % 2 === 0).map((power) => 10 ** power).filter((tick) => tick >= low && tick <= high);
+  return decades
+    .filter((power) => power % 2 === 0)
+    .map((power) => 10 ** power)
+    .filter((tick) => tick >= low && tick <= high);
 }
 
 function linearTicks(low, high, most) {
@@ -47,8 +50,19 @@ function linearTicks(low, high, most) {
 
 const plain = (tick) => String(Number(tick.toPrecision(3)));
 const line = (x1, y1, x2, y2, className) => svg("line", { x1, y1, x2, y2, class: className });
-const label = (x, y, text, className = "", anchor = "start") => svg("text", { x, y, class: className, "text-anchor": anchor }, text);
-const titled = (node, text) => { node.append(svg("title", {}, text)); return node; };
+const label = (x, y, text, className = "", anchor = "start") =>
+  svg("text", { x, y, class: className, "text-anchor": anchor }, text);
+const titled = (node, text) => {
+  node.append(svg("title", {}, text));
+  return node;
+};
+
+function durationLines(y, ticks, left, right) {
+  return ticks.flatMap((tick) => [
+    line(left, y(tick), right, y(tick), "grid"),
+    label(left - 6, y(tick) + 4, duration(tick), "quiet", "end"),
+  ]);
+}
 
 function drawn(width, height, about, parts) {
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about }, parts);
@@ -77,7 +91,11 @@ function fastCurve(width) {
   parts.push(label((left + right) / 2, height - 4, "p: times as fast as the reference", "quiet", "middle"));
   for (const one of lines) {
     // In steps: the share falls at single samples, and does not slope between them.
-    const points = ps.flatMap((p, at) => [one.values[Math.max(at - 1, 0)], one.values[at]].map((share) => `${x(p).toFixed(1)},${y(share).toFixed(1)}`)).join(" ");
+    const points = ps
+      .flatMap((p, at) =>
+        [one.values[Math.max(at - 1, 0)], one.values[at]].map((share) => `${x(p).toFixed(1)},${y(share).toFixed(1)}`),
+      )
+      .join(" ");
     const style = `stroke ${runClass(one.run)} ${one.cpu ? "dashed" : ""}`;
     parts.push(titled(svg("polyline", { points, class: style }), one.label));
   }
@@ -92,7 +110,10 @@ function fastest(shown) {
     if (!best.has(place) || best.get(place).speedup < sample.speedup) best.set(place, sample);
   }
   return [...best.values()].sort(
-    (a, b) => (a.platform === ON_CPU) - (b.platform === ON_CPU) || a.number - b.number || runs.indexOf(a.run) - runs.indexOf(b.run),
+    (a, b) =>
+      (a.platform === ON_CPU) - (b.platform === ON_CPU) ||
+      a.number - b.number ||
+      runs.indexOf(a.run) - runs.indexOf(b.run),
   );
 }
 
@@ -127,7 +148,12 @@ function speedupPlot(shown) {
     ]);
     const band = svg("rect", { x: x(0.98), y: 18, width: x(1.02) - x(0.98), height: y - 14, class: "band" });
     const name = label((left + right) / 2, y + 36, "times as fast as the reference", "quiet", "middle");
-    return drawn(width, y + 44, `Speed-ups of ${best.length} samples; the table below has the numbers`, [band, axis, name, parts]);
+    return drawn(width, y + 44, `Speed-ups of ${best.length} samples; the table below has the numbers`, [
+      band,
+      axis,
+      name,
+      parts,
+    ]);
   };
 }
 
@@ -135,16 +161,25 @@ function speedupLine(sample, x, y, step, wide, left, right) {
   const middle = y + (wide ? step / 2 : step - 10);
   const name = runs.length > 1 ? `${sample.problem} · ${sample.run}` : sample.problem;
   const said = `${sample.problem} ${sample.sample} ${sample.run}: ${speed(sample)} ${sample.pace}`;
-  const link = svg("a", { href: linkTo(sample), tabindex: -1, class: runClass(sample.run) },
+  const link = svg(
+    "a",
+    { href: linkTo(sample), tabindex: -1, class: runClass(sample.run) },
     svg("rect", { x: left, y: middle - 9, width: right - left, height: 18, fill: "transparent" }),
     line(x(sample.low), middle, x(sample.high), middle, "stroke"),
     line(x(sample.low), middle - 4, x(sample.low), middle + 4, "stroke"),
     line(x(sample.high), middle - 4, x(sample.high), middle + 4, "stroke"),
-    svg("circle", { cx: x(sample.speedup), cy: middle, r: 4.5, class: "fill" }));
+    svg("circle", { cx: x(sample.speedup), cy: middle, r: 4.5, class: "fill" }),
+  );
   const most = Math.floor(left / 6.6);
   const texts = wide
-    ? [label(left - 10, middle + 4, cut(name, most), "", "end"), label(right + 12, middle + 4, `${speed(sample)} ${sample.pace}`, "quiet")]
-    : [label(8, y + 13, cut(name, Math.floor((right - left) / 6.6) - 8)), label(right + 10, y + 13, ratio(sample.speedup), "quiet", "end")];
+    ? [
+        label(left - 10, middle + 4, cut(name, most), "", "end"),
+        label(right + 12, middle + 4, `${speed(sample)} ${sample.pace}`, "quiet"),
+      ]
+    : [
+        label(8, y + 13, cut(name, Math.floor((right - left) / 6.6) - 8)),
+        label(right + 10, y + 13, ratio(sample.speedup), "quiet", "end"),
+      ];
   return [...texts, titled(link, said)];
 }
 
@@ -153,23 +188,34 @@ const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most 
 /* Time measured over the least time possible. */
 function lightPlot(shown) {
   const best = fastest(shown).filter((sample) => sample.roofline_us !== null);
-  if (!best.length) return () => nothing("None of the samples shown has a speed of light: that needs a time on a GPU whose rates are known (pkb roofline).");
+  if (!best.length) return () => nothing(NO_LIGHT);
   const floors = best.map((sample) => sample.roofline_us);
   const times = best.flatMap((sample) => [sample.reference_us, sample.candidate_us]);
   const [x0, x1] = [Math.min(...floors) / 1.4, Math.max(...floors) * 1.4];
-  const [y0, y1] = [Math.min(...floors) / 1.4, Math.max(...times) * 1.4];
+  const [y0, y1] = [Math.min(...floors, ...times) / 1.4, Math.max(...times) * 1.4];
   return (width) => {
     const [left, right, top, height] = [62, width - 70, 12, 380];
     const bottom = height - 40;
     const x = logScale(x0, x1, left, right);
     const y = logScale(y0, y1, bottom, top);
-    const grid = logTicks(y0, y1, 8).flatMap((tick) => [line(left, y(tick), right, y(tick), "grid"), label(left - 6, y(tick) + 4, duration(tick), "quiet", "end")]);
-    const feet = logTicks(x0, x1, width / 90).flatMap((tick) => [line(x(tick), top, x(tick), bottom, "grid"), label(x(tick), bottom + 16, duration(tick), "quiet", "middle")]);
-    const beyond = svg("polygon", { points: [[x0, y0], [x0, x0], [x1, Math.min(x1, y1)], [x1, y0]].map(([a, b]) => `${x(a)},${y(b)}`).join(" "), class: "beyond" });
+    const grid = durationLines(y, logTicks(y0, y1, 8), left, right);
+    const feet = logTicks(x0, x1, width / 90).flatMap((tick) => [
+      line(x(tick), top, x(tick), bottom, "grid"),
+      label(x(tick), bottom + 16, duration(tick), "quiet", "middle"),
+    ]);
+    const under = `${x(x0)},${y(y0)} ${x(x0)},${y(x0)} ${x(x1)},${y(x1)} ${x(x1)},${y(y0)}`;
+    const beyond = svg("polygon", { points: under, class: "beyond" });
     const roofs = [100, 50, 10, 1].flatMap((percent) => roof(percent, x, y, x0, x1, y1, right));
     const name = label((left + right) / 2, height - 4, "speed of light", "quiet", "middle");
     const marks = best.map((sample) => lightMark(sample, x, y));
-    return drawn(width, height, `Measured time against the speed of light of ${best.length} samples`, [beyond, grid, feet, roofs, name, marks]);
+    return drawn(width, height, `Measured time against the speed of light of ${best.length} samples`, [
+      beyond,
+      grid,
+      feet,
+      roofs,
+      name,
+      marks,
+    ]);
   };
 }
 
@@ -178,16 +224,27 @@ function roof(percent, x, y, x0, x1, y1, right) {
   const end = Math.min(x1, y1 / slow);
   if (end <= x0) return [];
   const where = end < x1 ? { x: x(end) + 4, y: y(y1) + 10 } : { x: right + 4, y: y(end * slow) + 4 };
-  return [line(x(x0), y(x0 * slow), x(end), y(end * slow), percent === 100 ? "one" : "grid dashed"), label(where.x, where.y, `${percent} %`, "quiet")];
+  return [
+    line(x(x0), y(x0 * slow), x(end), y(end * slow), percent === 100 ? "one" : "grid dashed"),
+    label(where.x, where.y, `${percent} %`, "quiet"),
+  ];
 }
 
 function lightMark(sample, x, y) {
   const at = x(sample.roofline_us);
-  const said = `${sample.problem} ${sample.sample} ${sample.run}: ${duration(sample.candidate_us)} (reference ${duration(sample.reference_us)}), speed of light ${duration(sample.roofline_us)}`;
-  return titled(svg("a", { href: linkTo(sample), tabindex: -1, class: runClass(sample.run) },
-    line(at, y(sample.reference_us), at, y(sample.candidate_us), "thin"),
-    svg("circle", { cx: at, cy: y(sample.reference_us), r: 3.5, class: "hollow" }),
-    svg("circle", { cx: at, cy: y(sample.candidate_us), r: 4.5, class: "fill" })), said);
+  const [reference, candidate, light] = [sample.reference_us, sample.candidate_us, sample.roofline_us].map(duration);
+  const name = `${sample.problem} ${sample.sample} ${sample.run}`;
+  const said = `${name}: ${candidate}, reference ${reference}, speed of light ${light}`;
+  return titled(
+    svg(
+      "a",
+      { href: linkTo(sample), tabindex: -1, class: runClass(sample.run) },
+      line(at, y(sample.reference_us), at, y(sample.candidate_us), "thin"),
+      svg("circle", { cx: at, cy: y(sample.reference_us), r: 3.5, class: "hollow" }),
+      svg("circle", { cx: at, cy: y(sample.candidate_us), r: 4.5, class: "fill" }),
+    ),
+    said,
+  );
 }
 
 /* Both sides' blocks in the order in which they were timed. */
@@ -199,10 +256,19 @@ function blocksPlot(blocks) {
     const bottom = height - 26;
     const y = logScale(low, high, bottom, top);
     const x = (at) => left + ((at + 0.5) / blocks.reference.length) * (right - left);
-    const grid = logTicks(low, high, 5).flatMap((tick) => [line(left, y(tick), right, y(tick), "grid"), label(left - 6, y(tick) + 4, duration(tick), "quiet", "end")]);
-    const sides = [["reference", "hollow", "run-1"], ["candidate", "fill", "run-0"]].flatMap(([side, mark, colour]) =>
-      blocks[side].map((us, at) => titled(svg("circle", { cx: x(at), cy: y(us), r: 3.5, class: `${mark} ${colour}` }), `${side}, block ${at}: ${duration(us)}`)));
-    const name = label((left + right) / 2, height - 4, "blocks in the order of timing: reference hollow, candidate filled", "quiet", "middle");
+    const grid = durationLines(y, logTicks(low, high, 5), left, right);
+    const sides = [
+      ["reference", "hollow", "run-1"],
+      ["candidate", "fill", "run-0"],
+    ].flatMap(([side, mark, colour]) =>
+      blocks[side].map((us, at) =>
+        titled(
+          svg("circle", { cx: x(at), cy: y(us), r: 3.5, class: `${mark} ${colour}` }),
+          `${side}, block ${at}: ${duration(us)}`,
+        ),
+      ),
+    );
+    const name = label((left + right) / 2, height - 4, "blocks: reference hollow, candidate filled", "quiet", "middle");
     return drawn(width, height, "Median time of each timed block", [grid, sides, name]);
   };
 }

@@ -8,11 +8,25 @@ const samples = data.rows.map((values, index) => {
 });
 const runs = data.runs.map((run) => run.name);
 const ON_CPU = "cpu";
-const CPU_TIMES = "CPU times: the host's clock around interpreted kernels. They tell slow from equal on one machine, and nothing about GPUs.";
+const CPU_TIMES =
+  "CPU times: the host's clock around interpreted kernels. They tell slow from equal on one machine, " +
+  "and nothing about GPUs.";
+const NO_LIGHT =
+  "None of the samples shown has a speed of light: that needs a time on a GPU whose rates are known (pkb roofline).";
 const UNTIMED = "No sample here is both correct and timed: judge with --measure-perf to fill this chart.";
 const TONES = {
-  CORRECT: "good", FASTER: "good", better: "good", SLOWER: "odd", ENVIRONMENT: "odd",
-  WRONG: "bad", REJECTED: "bad", BUILD_FAILED: "bad", CRASH: "bad", HANG: "bad", CHEAT: "bad", worse: "bad",
+  CORRECT: "good",
+  FASTER: "good",
+  better: "good",
+  SLOWER: "odd",
+  ENVIRONMENT: "odd",
+  WRONG: "bad",
+  REJECTED: "bad",
+  BUILD_FAILED: "bad",
+  CRASH: "bad",
+  HANG: "bad",
+  CHEAT: "bad",
+  worse: "bad",
 };
 
 function el(tag, attributes = {}, ...children) {

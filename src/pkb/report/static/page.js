@@ -16,7 +16,14 @@ function curveSection() {
   const box = el("div", { class: "chart" });
   const keys = data.curve.lines.map((one) => key(one.label, `${runClass(one.run)} ${one.cpu ? "dashed" : ""}`));
   if (!keys.length) return section("fast_p", table.title, table.note, nothing(UNTIMED));
-  section("fast_p", table.title, table.note, box, el("ul", { class: "legend" }, keys), folded("The values", madeTable(table)));
+  section(
+    "fast_p",
+    table.title,
+    table.note,
+    box,
+    el("ul", { class: "legend" }, keys),
+    folded("The values", madeTable(table)),
+  );
   chart(box, fastCurve);
 }
 
@@ -31,11 +38,23 @@ function failureSection() {
       part.style.flexGrow = count;
       return part;
     });
-    const said = Object.entries(counts).map(([verdict, count]) => `${count} ${verdict}`).join(", ");
-    return [el("div", { class: "muted" }, `${run}: ${total} samples`), el("div", { class: "stack", role: "img", "aria-label": said }, parts)];
+    const said = Object.entries(counts)
+      .map(([verdict, count]) => `${count} ${verdict}`)
+      .join(", ");
+    return [
+      el("div", { class: "muted" }, `${run}: ${total} samples`),
+      el("div", { class: "stack", role: "img", "aria-label": said }, parts),
+    ];
   });
   const keys = [...seen].map((verdict) => el("li", {}, el("span", { class: `swatch v-${verdict}` }), verdict));
-  section("failures", table.title, table.note, bars, el("ul", { class: "legend" }, keys), table.rows.length ? madeTable(table) : null);
+  section(
+    "failures",
+    table.title,
+    table.note,
+    bars,
+    el("ul", { class: "legend" }, keys),
+    table.rows.length ? madeTable(table) : null,
+  );
 }
 
 /* Which samples are shown. */
@@ -49,7 +68,10 @@ function choices() {
     if (values.length < 2) continue;
     const options = values.map((value, at) => el("option", { value: at }, value));
     const select = el("select", { "data-choice": name }, el("option", { value: "" }, "all"), options);
-    select.addEventListener("change", () => { chosen.set(name, select.value === "" ? null : values[select.value]); refresh(); });
+    select.addEventListener("change", () => {
+      chosen.set(name, select.value === "" ? null : values[select.value]);
+      refresh();
+    });
     byId("choices").append(el("label", {}, name, select));
   }
 }
@@ -57,7 +79,10 @@ function choices() {
 function refresh() {
   const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = [...chosen].filter(([, value]) => value !== null);
-  list = samples.filter((sample) => words.every((word) => sample.words.includes(word)) && wanted.every(([name, value]) => sample[name] === value));
+  list = samples.filter(
+    (sample) =>
+      words.every((word) => sample.words.includes(word)) && wanted.every(([name, value]) => sample[name] === value),
+  );
   byId("shown").textContent = `${list.length} of ${samples.length} samples`;
   chart(byId("speedups"), speedupPlot(list));
   chart(byId("light"), lightPlot(list));
@@ -93,11 +118,15 @@ function move(by) {
 }
 
 const KEYS = {
-  "/": () => { if (!dialog.open) byId("filter").focus(); },
+  "/": () => {
+    if (!dialog.open) byId("filter").focus();
+  },
   j: () => move(1),
   k: () => move(-1),
   t: () => nextTheme(),
-  "?": () => { if (!dialog.open) byId("keys").showModal(); },
+  "?": () => {
+    if (!dialog.open) byId("keys").showModal();
+  },
 };
 
 function onKey(event) {
@@ -119,7 +148,11 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   byId("theme-button").textContent = `Theme: ${theme}`;
   // A browser may refuse to remember anything for a file.
-  try { localStorage.setItem("pkb-theme", theme); } catch { return; }
+  try {
+    localStorage.setItem("pkb-theme", theme);
+  } catch {
+    return;
+  }
 }
 
 function nextTheme() {
@@ -127,11 +160,17 @@ function nextTheme() {
 }
 
 function storedTheme() {
-  try { return localStorage.getItem("pkb-theme"); } catch { return null; }
+  try {
+    return localStorage.getItem("pkb-theme");
+  } catch {
+    return null;
+  }
 }
 
 function contents() {
-  const links = [...document.querySelectorAll("main section")].map((one) => el("a", { href: `#${one.id}` }, one.querySelector("h2").textContent));
+  const links = [...document.querySelectorAll("main section")].map((one) =>
+    el("a", { href: `#${one.id}` }, one.querySelector("h2").textContent),
+  );
   byId("contents").append(...links);
 }
 
@@ -163,7 +202,11 @@ function start() {
   addEventListener("hashchange", followHash);
   followHash();
   // After the first paint.
-  requestAnimationFrame(() => setTimeout(() => { document.documentElement.dataset.ready = Math.round(performance.now()); }));
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      document.documentElement.dataset.ready = Math.round(performance.now());
+    }),
+  );
 }
 
 start();

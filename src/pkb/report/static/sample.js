@@ -1,6 +1,8 @@
 /* One sample: the reference and the candidate beside each other, and why the verdict is what it is. */
 
-const KEYWORDS = "False None True and as assert async await break case class continue def del elif else except finally for from global if import in is lambda match nonlocal not or pass raise return try while with yield";
+const KEYWORDS =
+  "False None True and as assert async await break case class continue def del elif else except finally " +
+  "for from global if import in is lambda match nonlocal not or pass raise return try while with yield";
 const TOKEN = new RegExp(
   [
     /(?<string>"""[^]*?(?:"""|$)|'''[^]*?(?:'''|$)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)/,
@@ -8,7 +10,9 @@ const TOKEN = new RegExp(
     /(?<decorator>@[A-Za-z_][\w.]*)/,
     new RegExp(`(?<keyword>\\b(?:${KEYWORDS.replaceAll(" ", "|")})\\b)`),
     /(?<number>\b\d[\w.]*)/,
-  ].map((part) => part.source).join("|"),
+  ]
+    .map((part) => part.source)
+    .join("|"),
   "g",
 );
 
@@ -38,21 +42,38 @@ function code(source, name, marked = new Set()) {
 /* The lines of the candidate that its evidence and warnings speak of. */
 function spokenOf(part) {
   const told = JSON.stringify([part.evidence, part.warnings]);
-  const patterns = [/candidate\.py:(\d+)/g, /line (\d+) of candidate\.py/g, /candidate\.py, line (\d+)/g, /"line":(\d+)/g];
+  const patterns = [
+    /candidate\.py:(\d+)/g,
+    /line (\d+) of candidate\.py/g,
+    /candidate\.py, line (\d+)/g,
+    /"line":(\d+)/g,
+  ];
   return new Set(patterns.flatMap((pattern) => [...told.matchAll(pattern)].map((found) => Number(found[1]))));
 }
 
 function tree(value) {
   if (Array.isArray(value)) return listed(value);
   if (value !== null && typeof value === "object" && !isEmpty(value)) {
-    return el("dl", { class: "tree" }, Object.entries(value).flatMap(([name, inside]) => [el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, tree(inside))]));
+    return el(
+      "dl",
+      { class: "tree" },
+      Object.entries(value).flatMap(([name, inside]) => [
+        el("dt", {}, name.replaceAll("_", " ")),
+        el("dd", {}, tree(inside)),
+      ]),
+    );
   }
   if (typeof value === "string" && value.includes("\n")) return el("pre", { class: "plain" }, value);
-  return typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : typeof value === "object" ? "none" : String(value);
+  return typeof value === "number" && !Number.isInteger(value)
+    ? String(Number(value.toPrecision(6)))
+    : typeof value === "object"
+      ? "none"
+      : String(value);
 }
 
 function listed(values) {
-  if (values.some((value) => value !== null && typeof value === "object" && !Array.isArray(value))) return values.map(tree);
+  if (values.some((value) => value !== null && typeof value === "object" && !Array.isArray(value)))
+    return values.map(tree);
   if (values.some((value) => typeof value === "string")) return el("pre", { class: "plain" }, values.join("\n"));
   return JSON.stringify(values);
 }
@@ -64,9 +85,20 @@ const isEmpty = (value) => value === null || Object.keys(value).length === 0;
 function sides(sample, part) {
   const place = Object.hasOwn(data.references, sample.problem) ? data.references[sample.problem] : null;
   const reference = place === null ? null : JSON.parse(byId(`reference-${place}`).textContent);
-  const ours = reference === null ? nothing("The reference is not in the suite; name its folder with --suite.") : code(reference, "Reference");
-  const theirs = part.source === null ? nothing("The candidate's source is not in the run.") : code(part.source, "Candidate", spokenOf(part));
-  return el("div", { class: "sides" }, el("div", {}, el("h3", {}, "Reference"), ours), el("div", {}, el("h3", {}, "Candidate"), theirs));
+  const ours =
+    reference === null
+      ? nothing("The reference is not in the suite; name its folder with --suite.")
+      : code(reference, "Reference");
+  const theirs =
+    part.source === null
+      ? nothing("The candidate's source is not in the run.")
+      : code(part.source, "Candidate", spokenOf(part));
+  return el(
+    "div",
+    { class: "sides" },
+    el("div", {}, el("h3", {}, "Reference"), ours),
+    el("div", {}, el("h3", {}, "Candidate"), theirs),
+  );
 }
 
 function times(sample, part) {
@@ -75,40 +107,74 @@ function times(sample, part) {
   const ranks = part.ranks.reference.map((us, rank) => [String(rank), us, part.ranks.candidate[rank]]);
   const rows = [...ranks, ["slowest of each call", part.timing.reference_us, part.timing.candidate_us]];
   const columns = ["rank", "reference", "candidate"].map((name, at) => ({
-    name, number: at > 0, value: (row) => row[at], cell: (row) => (at ? duration(row[at]) : row[0]),
+    name,
+    number: at > 0,
+    value: (row) => row[at],
+    cell: (row) => (at ? duration(row[at]) : row[0]),
   }));
   const box = el("div", { class: "box" });
   new Grid(box, "Median time by rank", columns, { sortable: false, total: rows.at(-1) }).show(ranks);
   const plot = el("div", { class: "chart" });
   requestAnimationFrame(() => chart(plot, blocksPlot(part.blocks)));
   const label = sample.platform === ON_CPU ? el("p", { class: "note" }, CPU_TIMES) : null;
-  return titledPart("Times by rank", label, el("div", { class: "columns" }, box, plot), folded("How it was timed", tree(part.timing)));
+  return titledPart(
+    "Times by rank",
+    label,
+    el("div", { class: "columns" }, box, plot),
+    folded("How it was timed", tree(part.timing)),
+  );
 }
 
 function logs(part) {
   const written = Object.entries(part.logs).filter(([, text]) => text);
   if (!written.length) return [];
-  return titledPart("What the ranks printed", written.map(([rank, text]) => [el("p", { class: "muted" }, `rank ${rank}`), el("pre", { class: "plain" }, text)]));
+  return titledPart(
+    "What the ranks printed",
+    written.map(([rank, text]) => [el("p", { class: "muted" }, `rank ${rank}`), el("pre", { class: "plain" }, text)]),
+  );
 }
 
 function pace(sample) {
   if (sample.speedup === null) return null;
   const clock = sample.platform === ON_CPU ? ", by CPU times" : "";
-  return el("p", { class: "reason" }, toned(sample.pace, "verdict"), ` ${speed(sample)} times as fast as the reference${clock}`);
+  return el(
+    "p",
+    { class: "reason" },
+    toned(sample.pace, "verdict"),
+    ` ${speed(sample)} times as fast as the reference${clock}`,
+  );
 }
 
 function facts(sample) {
   const said = [
-    `run ${sample.run}`, sample.model === sample.run ? null : `model ${sample.model}`, `backend ${sample.backend}`, sample.category,
-    `${sample.world} ranks on ${sample.platform}`, sample.dtype, `M=${sample.m} N=${sample.n}`, sample.when,
+    `run ${sample.run}`,
+    sample.model === sample.run ? null : `model ${sample.model}`,
+    `backend ${sample.backend}`,
+    sample.category,
+    `${sample.world} ranks on ${sample.platform}`,
+    sample.dtype,
+    `M=${sample.m} N=${sample.n}`,
+    sample.when,
   ];
-  return el("ul", { class: "facts" }, said.filter(Boolean).map((fact) => el("li", {}, fact)));
+  return el(
+    "ul",
+    { class: "facts" },
+    said.filter(Boolean).map((fact) => el("li", {}, fact)),
+  );
 }
 
 function inside(sample) {
   const found = byId(`part-${sample.index}`);
-  const head = [el("p", { class: "reason" }, toned(sample.verdict, "verdict"), ` ${sample.reason}`), pace(sample), facts(sample)];
-  if (!found) return [...head, nothing(`This page holds the sources of ${data.parts} samples, the fastest first; this one's are in its folder in the run.`)];
+  const head = [
+    el("p", { class: "reason" }, toned(sample.verdict, "verdict"), ` ${sample.reason}`),
+    pace(sample),
+    facts(sample),
+  ];
+  if (!found)
+    return [
+      ...head,
+      nothing(`This page holds the sources of ${data.parts} samples, the fastest first; others are in the run.`),
+    ];
   const part = JSON.parse(found.textContent);
   return [
     ...head,
@@ -118,9 +184,12 @@ function inside(sample) {
     ...times(sample, part),
     ...(part.profile ? titledPart("Profile", tree(part.profile)) : []),
     ...logs(part),
-    el("div", { class: "columns" },
+    el(
+      "div",
+      { class: "columns" },
       el("div", {}, titledPart("Environment", tree(part.environment))),
-      el("div", {}, titledPart("Settings", tree({ ...part.setup, candidate: part.candidate, seconds: part.seconds })))),
+      el("div", {}, titledPart("Settings", tree({ ...part.setup, candidate: part.candidate, seconds: part.seconds }))),
+    ),
   ];
 }
 

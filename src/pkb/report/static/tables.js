@@ -9,7 +9,10 @@ class Grid {
     this.heads = columns.map((column, at) => this.heading(column, at, sortable));
     this.body = el("tbody");
     this.more = el("button", { type: "button", id: "more", hidden: "" }, "");
-    this.more.addEventListener("click", () => { this.most += CHUNK; this.fill(); });
+    this.more.addEventListener("click", () => {
+      this.most += CHUNK;
+      this.fill();
+    });
     const table = el("table", { "aria-label": caption }, el("thead", {}, el("tr", {}, this.heads)), this.body);
     box.replaceChildren(table, this.more);
     box.tabIndex = 0;
@@ -47,7 +50,12 @@ class Grid {
     return [...this.items].sort((a, b) => {
       const [x, y] = [value(a), value(b)];
       if (x === null || y === null) return (x === null) - (y === null);
-      return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
+      return (
+        sign *
+        (typeof x === "number" && typeof y === "number"
+          ? x - y
+          : String(x).localeCompare(String(y), "en", { numeric: true }))
+      );
     });
   }
 
@@ -102,11 +110,33 @@ const SAMPLE_COLUMNS = [
   { name: "verdict", value: (s) => s.verdict, cell: (s) => toned(s.verdict, "verdict") },
   { name: "sample", className: "name", value: (s) => s.sample, cell: (s) => s.sample },
   { name: "run", className: "name", value: (s) => s.run, cell: (s) => s.run },
-  { name: "speed-up", number: true, about: "median of paired blocks and its 95 % interval", value: (s) => s.speedup, cell: speed },
-  { name: "pace", about: "at 95 %", value: (s) => s.pace, cell: (s) => (s.speedup === null ? "" : [toned(s.pace), s.platform === ON_CPU ? " (CPU times)" : ""]) },
+  {
+    name: "speed-up",
+    number: true,
+    about: "median of paired blocks and its 95 % interval",
+    value: (s) => s.speedup,
+    cell: speed,
+  },
+  {
+    name: "pace",
+    about: "at 95 %",
+    value: (s) => s.pace,
+    cell: (s) => (s.speedup === null ? "" : [toned(s.pace), s.platform === ON_CPU ? " (CPU times)" : ""]),
+  },
   { name: "why", className: "why", value: (s) => s.reason, cell: (s) => el("span", { title: s.reason }, s.reason) },
-  { name: "time", number: true, value: (s) => s.candidate_us, cell: (s) => (s.candidate_us === null ? "" : duration(s.candidate_us)) },
-  { name: "% of light", number: true, about: "of the speed of light", value: (s) => s.percent, cell: (s) => (s.percent === null ? "" : s.percent.toPrecision(3)) },
+  {
+    name: "time",
+    number: true,
+    value: (s) => s.candidate_us,
+    cell: (s) => (s.candidate_us === null ? "" : duration(s.candidate_us)),
+  },
+  {
+    name: "% of light",
+    number: true,
+    about: "of the speed of light",
+    value: (s) => s.percent,
+    cell: (s) => (s.percent === null ? "" : s.percent.toPrecision(3)),
+  },
   { name: "check", value: (s) => s.check, cell: (s) => optional(s.check) },
   { name: "category", value: (s) => s.category, cell: (s) => s.category },
   { name: "backend", value: (s) => s.backend, cell: (s) => s.backend },
