@@ -1,15 +1,13 @@
 """The outcome of one judgement. Every run produces these; metrics and viewers only read them."""
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-SCHEMA = 1
+SCHEMA = 2
+"""2 has the raw times of every rank in `timing.blocks_us`; 1 had those of the slowest in two lists."""
 
 
 class Verdict(StrEnum):
@@ -72,15 +70,53 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str) -> "Record":
-        fields = json.loads(text)
-        return cls(**{**fields, "verdict": Verdict(fields["verdict"]), "pace": Pace(fields["pace"])})
+        """Also of an older schema. Raises ValueError when it is not a record."""
+        return cls.from_fields(json.loads(text))
 
-    def write(self, path: Path) -> Path:
-        """Whole or not at all, so that a reader never sees half a record."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".record-")
-        with os.fdopen(handle, "w") as file:
-            file.write(self.to_json() + "\n")
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-        return path
+    @classmethod
+    def from_fields(cls, fields: Any) -> "Record":
+        try:
+            known = upgraded(fields)
+            return cls(**{**known, "verdict": Verdict(known["verdict"]), "pace": Pace(known["pace"])})
+        except KeyError as error:
+            raise ValueError(f"not a record: it has no {error}") from error
+        except TypeError as error:
+            # An unknown or a missing field, in the words of the class.
+            raise ValueError(f"not a record: {error}") from error
+
+
+_UNKNOWN_THEN: dict[str, Any] = {
+    "rigor": "",
+    "skew_us": {},
+    "queued": {},
+    "calls_per_block": 5,
+    "warm_up_calls": {},
+    "cache": "not looked after",
+    "roofline_us": None,
+    "percent_of_roofline": {},
+    "launch_gap_us": {},
+    "outside_us": {},
+    "checked_calls": 0,
+    "clocks": {},
+    "baselines": {},
+}
+
+
+def upgraded(fields: Any) -> dict[str, Any]:
+    """A record's fields as this schema has them. Raises ValueError for what is none, or newer than this pkb."""
+    if not isinstance(fields, dict):
+        raise ValueError("not a record: not an object")
+    for name in ("candidate", "setup", "evidence", "environment"):
+        if not isinstance(fields.get(name), dict):
+            raise ValueError(f"not a record: its {name!r} is no object")
+    schema = fields.get("schema", 1)
+    if schema > SCHEMA:
+        raise ValueError(f"its schema is {schema} and this pkb knows {SCHEMA} at most; update pkb")
+    timing = fields.get("timing")
+    if not isinstance(timing, dict | None):
+        raise ValueError("not a record: its 'timing' is no object")
+    if timing and "reference_blocks_us" in timing:
+        timing = _UNKNOWN_THEN | timing
+        blocks = {side: timing.pop(f"{side}_blocks_us") for side in ("reference", "candidate")}
+        timing["blocks_us"] = {side: [[[us] for us in block] for block in spans] for side, spans in blocks.items()}
+    return {**fields, "timing": timing, "schema": SCHEMA}

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from pkb.cost import Cost, Link
 from pkb.errors import UsageError
+from pkb.home import home
 
 _PROFILES = Path(__file__).parent / "hardware"
+MEASURED = "this_machine"
 _FP8_FACTOR = 2.0
 """Tensor cores do 8-bit products twice as fast as 16-bit ones."""
 
@@ -25,13 +27,20 @@ class Hardware:
     """Per direction."""
     flops_per_s: dict[str, float]
     """By dtype."""
+    sms: int = 0
+    """Multiprocessors; this and the following are 0 where we do not know."""
+    shared_memory_kib: int = 0
+    """Per multiprocessor."""
+    l2_mib: int = 0
 
     @classmethod
     def named(cls, profile: str) -> "Hardware":
-        path = _PROFILES / f"{profile}.toml"
+        """A shipped profile, or the one that `pkb roofline --calibrate` has measured here."""
+        path = measured_path() if profile == MEASURED else _PROFILES / f"{profile}.toml"
         if not path.is_file():
             known = ", ".join(sorted(p.stem for p in _PROFILES.glob("*.toml")))
-            raise UsageError(f"unknown hardware {profile!r}; choose from {known}")
+            measured = f"{MEASURED} (once `pkb roofline --calibrate` has measured it)"
+            raise UsageError(f"unknown hardware {profile!r}; choose from {known}, {measured}")
         return cls(**tomllib.loads(path.read_text()))
 
     @classmethod
@@ -48,12 +57,16 @@ class Hardware:
             "link": max(cost.link.egress, cost.link.ingress) / self.link_bytes_per_s,
         }
 
+    def needs(self, costs: list[Cost], dtype: str, shared: bool = False) -> dict[str, float]:
+        """Seconds that each resource needs for the least work: of the rank that takes longest, or of all on one GPU."""
+        if shared:
+            # The links are the GPU's own memory.
+            return self.times(_together(costs), dtype) | {"link": 0.0}
+        return max((self.times(cost, dtype) for cost in costs), key=lambda times: max(times.values()))
+
     def speed_of_light(self, costs: list[Cost], dtype: str, shared: bool = False) -> float:
         """Seconds that the ranks' least work takes at peak rates, each rank on a GPU of its own or all on one."""
-        if not shared:
-            return max(max(self.times(cost, dtype).values()) for cost in costs)
-        together = self.times(_together(costs), dtype)
-        return max(together["compute"], together["memory"])
+        return max(self.needs(costs, dtype, shared).values())
 
     def floor(self, costs: list[Cost], shared: bool, cache_bytes: int) -> float:
         """Seconds below which no honest time lies, whatever the precision, were all that fits in the cache free."""
@@ -68,6 +81,10 @@ class Hardware:
         """The resource that needs longest."""
         times = self.times(cost, dtype)
         return max(times, key=lambda resource: times[resource])
+
+
+def measured_path() -> Path:
+    return home() / "hardware" / f"{MEASURED}.toml"
 
 
 def _together(costs: list[Cost]) -> Cost:

@@ -43,7 +43,7 @@ def test_records_and_artifacts_survive_the_disk(judge: Judge, tmp_path: Path) ->
     problem = load("gather")
     record = judge.judge(judge.pose(problem, nproc=2), Candidate.reference(problem), out=tmp_path)
     assert Record.from_json((tmp_path / "record.json").read_text()) == record
-    assert json.loads(record.to_json())["schema"] == 1
+    assert json.loads(record.to_json())["schema"] == 2
     assert record.environment["platform"] == "cpu"
     saved = [torch.load(tmp_path / side / "rank_1.pt", weights_only=True) for side in ("reference", "candidate")]
     assert saved[0]["outputs"].keys() == {"call_0", "call_1", "call_2"}

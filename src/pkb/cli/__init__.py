@@ -19,9 +19,10 @@ app = typer.Typer(
 
 def main() -> None:
     """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
-    from pkb.cli import check, doctor, dryrun, evaluate, inspect, lint, listing, redteam, show
+    from pkb.cli import check, doctor, dryrun, evaluate, export, inspect, lint, listing, redteam, report, roofline, show
 
-    for verb in (evaluate, listing, show, check, dryrun, inspect, lint, redteam, doctor):
+    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, report, roofline, export, doctor)
+    for verb in verbs:
         verb.register(app)
     try:
         arguments = with_profiler_named(sys.argv[1:])

@@ -14,7 +14,9 @@ from pkb.errors import UsageError
 
 if TYPE_CHECKING:
     from pkb.candidate import Candidate
-    from pkb.judge import Tolerance
+    from pkb.judge import Judge, Tolerance
+    from pkb.judge.rigor import Rigor
+    from pkb.judge.trials import Setup
     from pkb.problem import Problem
     from pkb.record import Record
 
@@ -52,6 +54,7 @@ def evaluate(
     timeout: o.Timeout = 60.0,
     build_timeout: o.BuildTimeout = 300.0,
     out: o.Out = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what --out already has a record of.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Judge candidates: right or wrong, and why. Exit code 0 only if all were correct.
@@ -78,7 +81,7 @@ def evaluate(
             with watched(len(jobs), quiet=as_json) as watch:
                 for setup, (problem, one) in zip(setups, jobs, strict=True):
                     folder = out / problem.stem / one.name if out else None
-                    record = judge.judge(
+                    record = (resume and folder and _earlier(folder, judge, setup, one, track, timed)) or judge.judge(
                         setup,
                         one,
                         tolerance=_tolerance(atol, rtol),
@@ -99,6 +102,15 @@ def evaluate(
     if not as_json:
         print_verdicts(records, out)
     raise typer.Exit(0 if all(record.correct for record in records) else 1)
+
+
+def _earlier(
+    folder: Path, judge: "Judge", setup: "Setup", one: "Candidate", track: str, timed: "Rigor | None"
+) -> "Record | None":
+    from pkb.runs import earlier
+
+    asked = {"m": setup.size.m, "n": setup.size.n, "dtype": setup.dtype, "world": setup.world, "track": track}
+    return earlier(folder, one.digest, judge.platform.name, asked, timed=timed is not None)
 
 
 def _check_profiler(name: str | None, out: Path | None) -> None:

@@ -1,6 +1,7 @@
 """What a terminal shows of records and problems."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,21 @@ if TYPE_CHECKING:
     from pkb.record import Record
 
 _MOST_ROWS = 8
+_PIPE_WIDTH = 240
 _NAME_LENGTH, _NOTE_LENGTH = 100, 500
 _COLOURS = {"CORRECT": "green", "ENVIRONMENT": "yellow"}
+
+
+def print_columns(words: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Words flush left, figures flush right; nothing is folded in a pipe, which has no width."""
+    table = Table(box=None, pad_edge=False)
+    for heading in words:
+        table.add_column(heading, no_wrap=True)
+    for heading in figures:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(cell.replace("[", r"\[") for cell in row))
+    (Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)).print(table)
 
 
 def print_verdicts(records: "list[Record]", out: Path | None) -> None:
@@ -65,15 +79,15 @@ def profile_lines(profile: dict[str, Any]) -> list[str]:
     shares = [f"rank {rank} {share:.0%}" for rank, share in profile["idle"].items()]
     idle = f"; idle: {', '.join(shares)}" if shares else ""
     top = profile["top"][:_MOST_ROWS]
-    rows = [f"{row['share']:6.1%}  {_cost(row['calls'], row['us'])}  {_safe(row['name'])}" for row in top]
-    notes = [_safe(note, _NOTE_LENGTH) for note in profile["notes"]]
+    rows = [f"{row['share']:6.1%}  {_cost(row['calls'], row['us'])}  {safe(row['name'])}" for row in top]
+    notes = [safe(note, _NOTE_LENGTH) for note in profile["notes"]]
     return [f"{profile['of']} in {profile['calls']} calls{idle}", *rows, *notes]
 
 
 def kernel_lines(kernels: "list[Kernel]") -> list[str]:
     """What ncu counted, in a few lines."""
     rows = [
-        f"{_percent(k.compute)}  {_percent(k.memory)}  {_cost(k.calls, k.us)}  {_safe(k.name)}"
+        f"{_percent(k.compute)}  {_percent(k.memory)}  {_cost(k.calls, k.us)}  {safe(k.name)}"
         for k in kernels[:_MOST_ROWS]
     ]
     return ["compute and memory throughput, of the most that the GPU can do", *rows]
@@ -87,7 +101,7 @@ def _cost(calls: int, us: float) -> str:
     return f"{calls:5} x {us:10.1f} us"
 
 
-def _safe(text: str, length: int = _NAME_LENGTH) -> str:
+def safe(text: str, length: int = _NAME_LENGTH) -> str:
     """A candidate chooses its kernels' names: nothing in them may steer a terminal."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text)
     return shown if len(shown) <= length else f"{shown[:length]}..."

@@ -9,19 +9,19 @@ from pkb.candidate import Candidate
 from pkb.judge.profilers import TRACE
 from pkb.judge.seen import Seen
 from pkb.record import Record
+from pkb.runs import keep
 
 
 def save(folder: Path, record: Record, candidate: Candidate, seen: Seen) -> None:
     """record.json, candidate.py, trace.json, logs/rank_*.txt; {reference,candidate}/rank_*.pt of the last trial."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "candidate.py").write_bytes(candidate.source)
     for rank in range(record.setup["world"]):
         if seen.logs:
             _write(folder / "logs" / f"rank_{rank}.txt", seen.logs.text(rank))
         _save_rank(folder, rank, seen)
     if seen.profile:
         seen.profile.write(folder / TRACE)
-    record.write(folder / "record.json")
+    keep(folder, record, candidate.source)
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,13 +6,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from pkb.home import home
+
 CAP_BYTES = 5 << 30
 
 
 def root() -> Path:
-    """PKB_CACHE, or pkb's folder in the user's cache."""
-    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("PKB_CACHE") or Path(user) / "pkb") / "build"
+    return home() / "build"
 
 
 def touch(entry: Path) -> bool:

@@ -1,0 +1,78 @@
+"""All that the page shows of one sample."""
+
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+from pkb.analyse import Row
+from pkb.judge.pace import Spans, block_medians
+from pkb.record import Record
+from pkb.runs import Sample
+
+_SIDES = ("reference", "candidate")
+_MOST_SOURCE, _MOST_LOG = 200_000, 4_000
+
+
+def part(row: Row) -> dict[str, Any] | None:
+    """None where the record has gone since it was counted."""
+    sample = Sample(row.problem, Path(row.folder))
+    record = sample.record
+    if record is None:
+        return None
+    return {
+        "candidate": record.candidate,
+        "setup": record.setup,
+        "evidence": record.evidence,
+        "warnings": record.warnings,
+        "environment": record.environment,
+        "seconds": record.seconds,
+        "profile": record.profile,
+        "source": _cut(sample.source),
+        "logs": {str(rank): _log(sample.folder, rank) for rank in range(row.world)},
+        **_times(record),
+    }
+
+
+def finite(value: Any) -> Any:
+    """JSON has no word for infinity or NaN, and evidence is full of them."""
+    if isinstance(value, dict):
+        return {str(key): finite(inside) for key, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inside) for inside in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _times(record: Record) -> dict[str, Any]:
+    if not record.timing:
+        return {"timing": None}
+    timing = dict(record.timing)
+    spans = timing.pop("blocks_us", {})
+    try:
+        ranks, blocks = ({side: medians(spans[side]) for side in _SIDES} for medians in (_rank_medians, block_medians))
+    except (KeyError, TypeError, ValueError):
+        # Imported from elsewhere, without the raw times.
+        return {"timing": timing, "ranks": None}
+    return {"timing": timing, "ranks": ranks, "blocks": blocks}
+
+
+def _rank_medians(spans: Spans) -> list[float]:
+    return [statistics.median(rank) for rank in zip(*(call for block in spans for call in block), strict=True)]
+
+
+def _cut(source: str | None) -> str | None:
+    if source is None or len(source) <= _MOST_SOURCE:
+        return source
+    return f"{source[:_MOST_SOURCE]}\n# ... and {len(source) - _MOST_SOURCE} characters more: see candidate.py"
+
+
+def _log(folder: Path, rank: int) -> str:
+    """The end of what it printed."""
+    try:
+        with open(folder / "logs" / f"rank_{rank}.txt", "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _MOST_LOG))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return text if size <= _MOST_LOG else f"... {size - _MOST_LOG} bytes before\n{text}"

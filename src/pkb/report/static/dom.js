@@ -1,0 +1,70 @@
+/* Elements, numbers and words. What comes from a run is only ever set as text. */
+
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("report-data").textContent);
+const samples = data.rows.map((values, index) => {
+  const sample = Object.fromEntries(data.columns.map((name, at) => [name, values[at]]));
+  return Object.assign(sample, { index, words: values.join(" ").toLowerCase() });
+});
+const runs = data.runs.map((run) => run.name);
+const ON_CPU = "cpu";
+const CPU_TIMES =
+  "CPU times: the host's clock around interpreted kernels. They tell slow from equal on one machine, " +
+  "and nothing about GPUs.";
+const NO_LIGHT =
+  "None of the samples shown has a speed of light: that needs a time on a GPU whose rates are known (pkb roofline).";
+const UNTIMED = "No sample here is both correct and timed: judge with --measure-perf to fill this chart.";
+const TONES = {
+  CORRECT: "good",
+  FASTER: "good",
+  better: "good",
+  SLOWER: "odd",
+  ENVIRONMENT: "odd",
+  WRONG: "bad",
+  REJECTED: "bad",
+  BUILD_FAILED: "bad",
+  CRASH: "bad",
+  HANG: "bad",
+  CHEAT: "bad",
+  worse: "bad",
+};
+
+function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
+  }
+  // Strings become text nodes.
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+function toned(word, className = "") {
+  return el("span", { class: `${className} ${Object.hasOwn(TONES, word) ? TONES[word] : ""}`.trim() }, word);
+}
+
+function ratio(value) {
+  if (value >= 9.95) return String(Number(value.toPrecision(3)));
+  return value >= 0.0995 ? value.toFixed(2) : String(Number(value.toPrecision(2)));
+}
+
+function duration(us) {
+  const [size, unit] = us >= 999500 ? [1e6, "s"] : us >= 999.5 ? [1e3, "ms"] : [1, "us"];
+  return `${(us / size).toPrecision(3)} ${unit}`;
+}
+
+function speed(sample) {
+  if (sample.speedup === null) return "";
+  return `${ratio(sample.speedup)} (${ratio(sample.low)}-${ratio(sample.high)})`;
+}
+
+const isTimed = (sample) => sample.verdict === "CORRECT" && sample.speedup !== null;
+const runClass = (run) => `run-${runs.indexOf(run) % 6}`;
+const linkTo = (sample) => `#sample-${sample.index}`;

@@ -1,0 +1,234 @@
+"""The tables of a report."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pkb.analyse import (
+    ALL,
+    Compared,
+    Estimate,
+    Row,
+    Standing,
+    Summary,
+    failures,
+    fast_p_curve,
+    leaderboard,
+    speedups,
+)
+from pkb.analyse.estimate import geometric_mean
+from pkb.analyse.tables import KS
+from pkb.report.cells import (
+    Cell,
+    Column,
+    Table,
+    count,
+    duration,
+    ratio,
+    ratio_of,
+    share,
+    share_of,
+    speed,
+    text,
+    without_empty,
+)
+from pkb.report.changes import CPU, changes, other_settings
+
+PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0)
+_INTERVALS = "95 % intervals by bootstrap over problems"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The samples behind one curve: a run's, by one kind of clock."""
+
+    run: str
+    cpu: bool
+    rows: list[Row]
+
+    @property
+    def label(self) -> str:
+        return f"{self.run} (CPU times)" if self.cpu else self.run
+
+
+def tables(rows: list[Row], p: float) -> list[Table]:
+    """All that apply, in the order of reading."""
+    runs, standings = by_run(rows), leaderboard(rows, p=p)
+    order = list(dict.fromkeys(row.category for row in sorted(rows, key=lambda row: row.number)))
+    heat_maps = [_categories(standings, order), *_fast_categories(standings, order, p)]
+    return [_leaderboard(standings, p), *_comparison(runs), *heat_maps, _fast_p(rows), _speedups(rows), _failures(runs)]
+
+
+def by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    runs: dict[str, list[Row]] = {}
+    for row in rows:
+        runs.setdefault(row.run, []).append(row)
+    return runs
+
+
+def lines(rows: list[Row]) -> list[Line]:
+    """Those that have a time. CPU times never share a line with others."""
+    split = [
+        Line(run, cpu, [row for row in found if (row.platform == CPU) is cpu])
+        for run, found in by_run(rows).items()
+        for cpu in (False, True)
+    ]
+    return [line for line in split if speedups(line.rows)]
+
+
+def best(rows: list[Row]) -> list[Row]:
+    """The fastest right sample of each problem, run and kind of clock, in the problems' order."""
+    fastest = {(row.run, row.problem, row.platform == CPU): row for row in reversed(speedups(rows))}
+    order = list(by_run(rows))
+    return sorted(fastest.values(), key=lambda row: (row.platform == CPU, row.number, order.index(row.run)))
+
+
+def _leaderboard(standings: list[Standing], p: float) -> Table:
+    ranked = [one for one in standings if one.summary.category == ALL]
+    ranked.sort(key=lambda one: (_value(one.summary.fast_at[1]), _value(one.summary.pass_at[1])), reverse=True)
+    columns = [
+        Column("run"),
+        Column("model"),
+        Column("backend"),
+        Column("problems", True),
+        Column("samples", True, "without those that the machine failed"),
+        Column("right", True),
+        *(Column(f"pass@{k}", True, f"the chance that one of {k} is right") for k in KS),
+        *(Column(f"fast_{p:g}@{k}", True, f"and surely over {p:g} times the reference's speed") for k in KS),
+        Column("speed-up", True, "geometric mean over right samples"),
+        Column("median", True, "of the speed-ups"),
+    ]
+    cells = [_standing(standing) for standing in ranked]
+    note = (
+        f"Ranked by fast_{p:g}@1, then pass@1; {_INTERVALS}. @k is over the problems that have k samples. "
+        "Times taken on CPUs do not enter."
+    )
+    return without_empty(Table("leaderboard", "Leaderboard", note, columns, cells))
+
+
+def _standing(standing: Standing) -> list[Cell]:
+    model = "" if standing.model == standing.run else standing.model
+    names, summary = [text(standing.run), text(model), text(standing.backend)], standing.summary
+    counts = [count(summary.problems), count(summary.samples), count(summary.correct)]
+    estimates = [*summary.pass_at.values(), *summary.fast_at.values()]
+    shares = [share_of(estimate, summary.problems) for estimate in estimates]
+    return [*names, *counts, *shares, ratio_of(summary.geometric_mean), ratio_of(summary.median)]
+
+
+def _categories(standings: list[Standing], order: list[str]) -> Table:
+    note = f"pass@1: the share of samples that are right, averaged over problems; {_INTERVALS}."
+    rows = _by_category(standings, order, lambda summary: summary.pass_at[1])
+    return Table("categories", "Right, by category", note, _by_run(standings), rows, heat=True, total=True)
+
+
+def _fast_categories(standings: list[Standing], order: list[str], p: float) -> list[Table]:
+    note = f"fast_{p:g}@1: right, and surely over {p:g} times the reference's speed; {_INTERVALS}. Without CPU times."
+    rows = _by_category(standings, order, lambda summary: summary.fast_at[1])
+    table = Table("fast_categories", "Fast, by category", note, _by_run(standings), rows, heat=True, total=True)
+    return [table] if any(cell.value is not None for row in rows for cell in row[1:]) else []
+
+
+def _by_run(standings: list[Standing]) -> list[Column]:
+    return [Column("category"), *(Column(run, True) for run in dict.fromkeys(one.run for one in standings))]
+
+
+def _by_category(
+    standings: list[Standing], order: list[str], figure: Callable[[Summary], Estimate | None]
+) -> list[list[Cell]]:
+    found = {(one.summary.category, one.run): figure(one.summary) for one in standings}
+    runs = list(dict.fromkeys(one.run for one in standings))
+    return [[text(name), *(share_of(found.get((name, run))) for run in runs)] for name in [*order, ALL]]
+
+
+def _fast_p(rows: list[Row]) -> Table:
+    note = (
+        "fast_p: the share of samples that are right and surely more than p times as fast as the reference (the low "
+        "end of the 95 % interval), averaged over problems. At p = 0: right, timed or not."
+    )
+    columns = [Column("run"), *(Column(f"p = {p:g}", True) for p in PS)]
+    cells = [[text(line.label), *map(share, fast_p_curve(line.rows, PS))] for line in lines(rows)]
+    return Table("fast_p", "fast_p over p", note, columns, cells)
+
+
+def _speedups(rows: list[Row]) -> Table:
+    note = "The fastest right sample of each problem and run, with its 95 % interval over paired blocks."
+    names = ["problem", "run", "sample", "speed-up", "pace", "reference", "candidate", "% of light", "clock"]
+    numbers = ("speed-up", "reference", "candidate", "% of light")
+    cells = [
+        [
+            Cell(row.problem, row.number, row),
+            text(row.run),
+            text(row.sample),
+            Cell(speed(row), row.speedup),
+            text(row.pace),
+            Cell(duration(row.reference_us), row.reference_us),
+            Cell(duration(row.candidate_us), row.candidate_us),
+            Cell("" if row.percent is None else f"{row.percent:.3g}", row.percent),
+            text("CPU times" if row.platform == CPU else row.platform),
+        ]
+        for row in best(rows)
+    ]
+    columns = [Column(name, name in numbers) for name in names]
+    return without_empty(Table("speedups", "Speed-up per problem", note, columns, cells))
+
+
+def _failures(runs: dict[str, list[Row]]) -> Table:
+    note = "Shares are of the samples that count. ENVIRONMENT is the machine's fault or ours, and counts for nobody."
+    columns = [Column("run"), Column("verdict"), Column("samples", True), Column("share", True), Column("by check")]
+    cells = [
+        [text(run), text(one.verdict), count(one.count), share(one.share), text(_checks(one.checks))]
+        for run, found in runs.items()
+        for one in failures(found)
+    ]
+    return Table("failures", "Failures", note, columns, cells)
+
+
+def _checks(checks: dict[str, int]) -> str:
+    return ", ".join(f"{check} {count}" for check, count in checks.items() if check)
+
+
+def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
+    if len(runs) != 2:
+        return []
+    (before, rows_a), (after, rows_b) = runs.items()
+    found = changes(rows_a, rows_b)
+    note = (
+        f"From {before} to {after}: {_in_words(found)}.{_overall(found)} Each side's best sample of a problem; the "
+        "ratio is of the speed-ups. noise: both right, and the intervals overlap or the ratio is within 2 % of 1. "
+        "same: neither is right, or their times, on CPUs or under other settings, cannot be compared."
+    )
+    cells = [
+        [
+            Cell(one.problem, one.number),
+            text(one.change),
+            Cell("" if one.ratio is None else ratio(one.ratio), one.ratio),
+            _outcome(one.before),
+            _outcome(one.after),
+            text(", ".join(other_settings(one))),
+        ]
+        for one in found
+    ]
+    columns = [Column("problem"), Column("change"), Column("ratio", True), Column(before), Column(after)]
+    columns += [Column("other settings")]
+    return [Table("comparison", f"{before} against {after}", note, columns, cells)]
+
+
+def _in_words(found: list[Compared]) -> str:
+    words = [one.change for one in found]
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words)))
+
+
+def _overall(found: list[Compared]) -> str:
+    change = geometric_mean({one.problem: [one.ratio] for one in found if one.ratio})
+    if change is None or change.problems < 2:
+        return ""
+    return f" The mean ratio over {change.problems} problems timed on both sides is {ratio_of(change).text}."
+
+
+def _outcome(row: Row | None) -> Cell:
+    if row is None:
+        return Cell("")
+    return Cell(f"{row.verdict} {speed(row)}".strip(), row.verdict, row)
+
+
+def _value(estimate: Estimate | None) -> float:
+    return -1.0 if estimate is None else estimate.value

@@ -1,0 +1,12 @@
+from collections.abc import Iterator
+
+import pytest
+from chromium import BROWSER, Chromium
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    if BROWSER is None:
+        pytest.skip("no Chromium on the PATH: install Debian's package `chromium` to test the page")
+    with Chromium() as one:
+        yield one

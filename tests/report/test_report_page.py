@@ -1,0 +1,219 @@
+"""The page in a real browser: clicked, typed into, narrow and wide. Whatever its console complains of fails a test."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import Chromium
+from made import CANDIDATE, add, make_run, page_of, timing
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.judge.rigor import RIGORS
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
+ZEROS = "def solution(tensor):\n    return tensor * 0\n"
+ATTACK = '</script><img src=x onerror="window.taken=1"><script>window.taken=1</script>'
+PHONE, DESKTOP = (390, 844), (1280, 900)
+
+
+@pytest.fixture(autouse=True)
+def quiet(browser: Chromium) -> Iterator[None]:
+    """Fails a test whose page complained, or asked for anything but itself."""
+    browser.errors.clear()
+    browser.requests.clear()
+    yield
+    assert browser.errors == []
+    assert {request.partition("#")[0].rpartition("/")[2] for request in browser.requests} <= {"index.html"}
+
+
+def opened(browser: Chromium, page: Path, size: tuple[int, int] = DESKTOP, theme: str = "light") -> Chromium:
+    browser.resize(*size, phone=size == PHONE)
+    browser.open(page, prefers_color_scheme=theme)
+    browser.until("document.documentElement.dataset.ready")
+    return browser
+
+
+def text(browser: Chromium, selector: str) -> str:
+    return browser.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def until_focused(browser: Chromium, row: str) -> None:
+    browser.until(f"document.activeElement.closest('tr')?.id === '{row}'")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    problems = ["1_allreduce", "2_allgather", "13_gemm_allreduce", "16_gemm_reducescatter"]
+    runs = [make_run(folder / "before", problems, seed=1), make_run(folder / "after", problems, seed=2, gain=1.5)]
+    add(runs[0], "1_allreduce", "slow_one", timed=timing(0.5))
+    return page_of(*runs)
+
+
+def test_a_judged_kernel_is_clicked_through_to(browser: Chromium, judge: Judge, tmp_path: Path) -> None:
+    setup = judge.pose("1_allreduce", nproc=2, trials=1)
+    kernel = Candidate.read(SOLUTIONS / "1_allreduce_triton.py")
+    judge.judge(setup, kernel, rigor=RIGORS["quick"], out=tmp_path / "run" / "1_allreduce" / "kernel")
+    judge.judge(setup, Candidate.of(ZEROS.encode()), out=tmp_path / "run" / "1_allreduce" / "zeros")
+    opened(browser, page_of(tmp_path / "run"))
+    assert "do not enter the leaderboard" in text(browser, "#notices")
+    assert "CPU times" in text(browser, "#speedups")
+
+    browser.click("#row-0 th a")
+    assert browser.until("document.getElementById('sample').open")
+    assert "1_allreduce · kernel" in text(browser, "#sample-title")
+    assert "dist.all_reduce(total)" in text(browser, "#sample [aria-label=Reference]")
+    assert kernel.source.decode().strip() == text(browser, "#sample [aria-label=Candidate]").strip()
+    shown = text(browser, "#sample .inside")
+    for part in ("CORRECT", "Times by rank", "slowest of each call", "by CPU times", "Environment", "torch"):
+        assert part in shown
+
+    browser.press("j")
+    browser.until("document.getElementById('sample').dataset.index === '1'")
+    shown = text(browser, "#sample .inside")
+    for part in ("WRONG", "Evidence", "elements differ", "return tensor * 0"):
+        assert part in shown
+    browser.press("Escape")
+    browser.until("!document.getElementById('sample').open")
+    until_focused(browser, "row-1")
+
+
+def test_every_section_is_drawn(browser: Chromium, made: Path) -> None:
+    opened(browser, made)
+    links = browser.run("[...document.querySelectorAll('#contents a')].map((a) => a.hash)")
+    assert links == [
+        "#leaderboard",
+        "#comparison",
+        "#categories",
+        "#fast_categories",
+        "#fast_p",
+        "#failures",
+        "#samples",
+    ]
+    charts = browser.run("[...document.querySelectorAll('.chart')].map((box) => box.querySelectorAll('svg *').length)")
+    assert len(charts) == 3
+    assert min(charts) > 20
+    assert browser.run("document.querySelectorAll('td.heat').length") > 8
+    assert "better" in text(browser, "#comparison")
+    # Every coordinate is a number: a NaN would not be drawn, and nobody would miss it.
+    places = "[...document.querySelectorAll('svg *')].flatMap((part) => [...part.attributes].map((one) => one.value))"
+    assert not browser.run(f"{places}.some((value) => /NaN|Infinity/.test(value))")
+
+
+def test_filters_narrow_table_and_charts(browser: Chromium, made: Path) -> None:
+    opened(browser, made)
+    every = browser.run("document.querySelectorAll('#table tbody tr').length")
+    assert every == 25
+    browser.press("/")
+    browser.write("slow_one correct")
+    assert browser.until("document.querySelectorAll('#table tbody tr').length === 1")
+    assert text(browser, "#shown") == "1 of 25 samples"
+    assert browser.run("document.querySelectorAll('#speedups circle').length") == 1
+    browser.press("Escape")
+    assert browser.until("document.querySelectorAll('#table tbody tr').length === 25")
+    browser.run(
+        """{ const choice = document.querySelector("[data-choice=verdict]");
+             choice.selectedIndex = [...choice.options].findIndex((option) => option.text === "CORRECT");
+             choice.dispatchEvent(new Event("change")); }"""
+    )
+    verdicts = browser.run("[...document.querySelectorAll('#table tbody .verdict')].map((v) => v.textContent)")
+    assert 0 < len(verdicts) < every
+    assert set(verdicts) == {"CORRECT"}
+
+
+def test_columns_sort_both_ways(browser: Chromium, made: Path) -> None:
+    opened(browser, made)
+    at = browser.run("[...document.querySelectorAll('#table thead th')].findIndex((h) => h.textContent === 'speed-up')")
+    values = f"[...document.querySelectorAll('#table tbody tr')].map((r) => parseFloat(r.children[{at}].textContent))"
+    heading = f"#table thead th:nth-child({at + 1})"
+    for order, descending in (("descending", True), ("ascending", False)):
+        browser.click(f"{heading} button")
+        assert browser.run(f"document.querySelector('{heading}').ariaSort") == order
+        found = browser.run(f"{values}.map((v) => Number.isNaN(v) ? null : v)")
+        timed = [value for value in found if value is not None]
+        assert timed == sorted(timed, reverse=descending)
+        assert found[: len(timed)] == timed, "what was not timed comes last"
+
+
+def test_the_keyboard_is_enough(browser: Chromium, made: Path) -> None:
+    opened(browser, made)
+    for key, row in (("j", "row-0"), ("j", "row-1"), ("j", "row-2"), ("k", "row-1")):
+        browser.press(key)
+        until_focused(browser, row)
+    browser.press("Enter")
+    assert browser.until("document.getElementById('sample').open")
+    browser.press("k")
+    browser.until("document.getElementById('sample').dataset.index === '0'")
+    browser.press("Escape")
+    browser.until("!document.getElementById('sample').open")
+    until_focused(browser, "row-0")
+    browser.press("?")
+    assert browser.run("document.getElementById('keys').open")
+
+
+def test_an_address_leads_to_a_sample(browser: Chromium, made: Path) -> None:
+    opened(browser, made)
+    browser.run("location.hash = 'sample-3'")
+    assert browser.until("document.getElementById('sample').open")
+    browser.run("history.back()")
+    assert browser.until("!document.getElementById('sample').open")
+    browser.run("location.hash = 'sample-999'")
+    assert browser.run("document.getElementById('sample').open") is False
+
+
+def test_light_and_dark(browser: Chromium, made: Path) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = opened(browser, made, theme="light").run(ground)
+    dark = opened(browser, made, theme="dark").run(ground)
+    assert light != dark
+    for _ in ("auto", "light"):
+        browser.press("t")
+    assert "dark" in text(browser, "#theme-button")
+    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    assert browser.run(ground) == dark, "what a person chose outlasts the system's wish"
+    browser.press("t")
+    assert browser.run(ground) == light
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_nothing_is_wider_than_the_screen(browser: Chromium, made: Path, size: tuple[int, int]) -> None:
+    opened(browser, made, size)
+    assert browser.run("document.documentElement.scrollWidth") <= size[0]
+    browser.click("#row-0 th a")
+    browser.until("document.getElementById('sample').open")
+    assert browser.run("document.getElementById('sample').scrollWidth") <= size[0]
+    sides = browser.run("[...document.querySelectorAll('.sides > div')].map((side) => side.getBoundingClientRect().x)")
+    assert (sides[0] == sides[1]) == (size == PHONE), "beside each other where there is room"
+
+
+def test_hostile_texts_are_shown_and_never_run(browser: Chromium, tmp_path: Path) -> None:
+    source = f"# {ATTACK}\n{CANDIDATE}"
+    run = tmp_path / ATTACK.replace("/", "")
+    evidence = {"check": ATTACK, "traceback": [ATTACK], ATTACK: {"deep": f"{ATTACK}\n{ATTACK}"}}
+    folder = add(run, "1_allreduce", "<b>x", "CRASH", source=source, reason=ATTACK, evidence=evidence, category=ATTACK)
+    (folder / "logs" / "rank_1.txt").write_text(ATTACK)
+    add(run, "1_allreduce", "__proto__", timed=timing(2.0), source="'" * 3 + ATTACK)
+    shutil.copytree(folder, run / "99_constructor" / "x")
+    opened(browser, page_of(run))
+    for index in range(3):
+        browser.run(f"location.hash = 'sample-{index}'")
+        browser.until(f"document.getElementById('sample').dataset.index === '{index}'")
+    assert "not in the suite" in text(browser, "#sample .sides")
+    browser.run("location.hash = 'sample-0'")
+    browser.until("document.getElementById('sample').dataset.index === '0'")
+    for selector in ("[aria-label=Candidate]", ".reason", "dl.tree", "pre.plain"):
+        assert ATTACK in text(browser, f"#sample {selector}")
+    assert browser.run("window.taken") is None
+    assert browser.run("document.querySelectorAll('img, iframe, object').length") == 0
+
+
+def test_marked_lines_are_those_that_the_evidence_names(browser: Chromium, tmp_path: Path) -> None:
+    add(tmp_path / "run", "1_allreduce", "1", "HANG")
+    opened(browser, page_of(tmp_path / "run"))
+    browser.run("location.hash = 'sample-0'")
+    browser.until("document.getElementById('sample').open")
+    marked = browser.run("[...document.querySelectorAll('.marked')].map((line) => line.textContent.trim())")
+    assert marked == ["dist.all_reduce(total)"]

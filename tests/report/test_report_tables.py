@@ -1,0 +1,146 @@
+"""What the tables say of runs whose outcome is known."""
+
+from pathlib import Path
+
+from made import add, timing
+
+from pkb.report import Report
+from pkb.report.cells import Table, duration, ratio
+from pkb.report.tables import best
+
+
+def tables(*runs: Path) -> dict[str, Table]:
+    return {table.key: table for table in Report.of(list(runs)).tables}
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_the_leaderboard_ranks_by_fast_then_right(tmp_path: Path) -> None:
+    for number in range(2):
+        add(tmp_path / "right", f"{number + 1}_{('allreduce', 'allgather')[number]}", "1")
+    add(tmp_path / "fast", "1_allreduce", "1", timed=timing(2.0))
+    add(tmp_path / "fast", "2_allgather", "1", "WRONG")
+    board = tables(tmp_path / "right", tmp_path / "fast")["leaderboard"]
+    assert [row[0] for row in texts(board)] == ["fast", "right"]
+    names = [column.name for column in board.columns]
+    assert board.rows[0][names.index("fast_1@1")].value == 0.5
+    assert board.rows[0][names.index("pass@1")].value == 0.5
+    assert board.rows[1][names.index("pass@1")].value == 1.0
+    assert "model" not in names, "it would only repeat the runs' names"
+
+
+def test_a_share_over_fewer_problems_says_so(tmp_path: Path) -> None:
+    for sample in "123":
+        add(tmp_path, "1_allreduce", sample)
+    add(tmp_path, "2_allgather", "1", "WRONG")
+    assert texts(tables(tmp_path)["leaderboard"])[0][-2:] == ["50 % (0-100)", "100 % (100-100) over 1"]
+
+
+def test_cpu_times_never_enter_the_leaderboard(tmp_path: Path) -> None:
+    run = tmp_path / "laptop"
+    add(run, "1_allreduce", "1", timed=timing(3.0), platform="cpu")
+    found = tables(run)
+    names = [column.name for column in found["leaderboard"].columns]
+    assert not [name for name in names if name.startswith("fast") or "speed" in name or name == "median"]
+    assert "fast_categories" not in found
+    assert texts(found["speedups"])[0][-1] == "CPU times"
+    assert texts(found["fast_p"])[0][0] == "laptop (CPU times)"
+    assert "do not enter the leaderboard" in Report.of([run]).notices[0]
+
+
+def test_cpu_and_gpu_times_are_never_mixed(tmp_path: Path) -> None:
+    run = tmp_path / "both"
+    add(run, "1_allreduce", "slow", timed=timing(0.5), platform="gpus")
+    add(run, "1_allreduce", "fast", timed=timing(9.0), platform="cpu")
+    assert [row.sample for row in best(Report.of([run]).rows)] == ["slow", "fast"]
+    assert [row[0] for row in texts(tables(run)["fast_p"])] == ["both", "both (CPU times)"]
+
+
+def test_a_comparison_tells_changes_from_noise(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    add(before, "1_allreduce", "1", timed=timing(1.0, seed=1))
+    add(after, "1_allreduce", "1", timed=timing(1.5, seed=2))
+    add(before, "2_allgather", "1", timed=timing(1.2, seed=3, noise=0.1))
+    add(after, "2_allgather", "1", timed=timing(1.2, seed=4, noise=0.1))
+    add(before, "3_broadcast", "1", timed=timing(1.0))
+    add(after, "3_broadcast", "1", "CRASH")
+    add(after, "4_reduce", "1")
+    table = tables(before, after)["comparison"]
+    assert [row[:2] for row in texts(table)] == [
+        ["1_allreduce", "better"],
+        ["2_allgather", "noise"],
+        ["3_broadcast", "worse"],
+        ["4_reduce", "new"],
+    ]
+    assert abs(float(str(table.rows[0][2].value)) - 1.5) < 0.05
+    assert "1 better, 1 new, 1 noise, 1 worse" in table.note
+    assert "over 2 problems timed on both sides" in table.note
+    assert table.rows[2][4].row is not None, "the cell leads to the sample"
+
+
+def test_times_that_differ_in_more_than_the_kernel_are_not_compared(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for problem, platform in (("1_allreduce", "gpus"), ("2_allgather", "shared-gpu"), ("3_broadcast", "cpu")):
+        add(before, problem, "1", timed=timing(1.0), platform="cpu" if platform == "cpu" else "gpus")
+        add(after, problem, "1", timed=timing(2.0), platform=platform)
+    assert [row[1:3] + row[-1:] for row in texts(tables(before, after)["comparison"])] == [
+        ["better", "2.00", ""],
+        ["same", "", "platform gpus / shared-gpu"],
+        ["same", "", ""],
+    ]
+
+
+def test_a_difference_within_the_margin_is_noise(tmp_path: Path) -> None:
+    add(tmp_path / "a", "1_allreduce", "1", timed=timing(1.0, noise=0.0001))
+    add(tmp_path / "b", "1_allreduce", "1", timed=timing(1.01, noise=0.0001))
+    assert texts(tables(tmp_path / "a", tmp_path / "b")["comparison"])[0][1:3] == ["noise", "1.01"]
+
+
+def test_only_two_runs_are_compared(tmp_path: Path) -> None:
+    runs = [tmp_path / name for name in "abc"]
+    for run in runs:
+        add(run, "1_allreduce", "1")
+    assert "comparison" in tables(*runs[:2])
+    assert "comparison" not in tables(*runs)
+    assert "comparison" not in tables(runs[0], runs[0])
+
+
+def test_failures_are_counted_by_verdict_and_check(tmp_path: Path) -> None:
+    for sample, verdict in enumerate(["CORRECT", "WRONG", "WRONG", "HANG", "ENVIRONMENT"]):
+        add(tmp_path, "1_allreduce", str(sample), verdict)
+    rows = [row[1:] for row in texts(tables(tmp_path)["failures"])]
+    assert rows == [
+        ["WRONG", "2", "50 %", "values 2"],
+        ["HANG", "1", "25 %", ""],
+        ["ENVIRONMENT", "1", "", "nursery 1"],
+    ]
+
+
+def test_categories_stand_in_the_problems_order(tmp_path: Path) -> None:
+    for run, problems in {"a": ["13_gemm_allreduce"], "b": ["1_allreduce", "13_gemm_allreduce"]}.items():
+        for problem in problems:
+            add(tmp_path / run, problem, "1")
+    table = tables(tmp_path / "a", tmp_path / "b")["categories"]
+    assert [row[0] for row in texts(table)] == ["Collective Primitive", "Tensor Parallel", "all"]
+    assert [cell.value for cell in table.rows[0][1:]] == [None, 1.0]
+
+
+def test_figures_are_short() -> None:
+    assert [ratio(value) for value in (0.000456, 0.0123, 0.5, 1.005, 9.949, 12.34, 345.6)] == [
+        "0.00046",
+        "0.012",
+        "0.50",
+        "1.00",
+        "9.95",
+        "12.3",
+        "346",
+    ]
+    assert [duration(us) for us in (0.5, 12.345, 999.4, 999.6, 1234567)] == [
+        "0.500 us",
+        "12.3 us",
+        "999 us",
+        "1.00 ms",
+        "1.23 s",
+    ]
