@@ -168,16 +168,16 @@ class Judge:
 
     def _check(self, world: World, setup: Setup, tolerance: Tolerance | None, progress: Progress, seen: Seen) -> None:
         """Every trial, then what the candidate did besides."""
-        earlier: Outputs = {}
+        first: Outputs = {}
         for number, trial in enumerate(setup.all_trials):
             progress(f"trial {number + 1} of {len(setup.all_trials)}")
-            earlier, seen.trial = seen.outputs, trial
+            seen.trial = trial
             # Counting costs some microseconds per operator: once is enough where nothing is barred.
             count = number == 0 or seen.track is Track.SCRATCH
             jitter = self.platform.jitter()
             seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter, count)
-        if earlier:
-            check_kept(world, {rank: earlier[0, rank] for rank in range(setup.world)}, setup.limits.trial_s)
+            first = first or seen.outputs
+        check_kept(world, {rank: first[0, rank] for rank in range(setup.world)}, setup.limits.trial_s)
         seen.library_calls = check_conduct(world, seen.track, setup.limits.trial_s)
 
     def _profile(self, setup: Setup, candidate: Candidate, seen: Seen) -> Profile:

@@ -72,9 +72,8 @@ class Rank:
         self.watch: Watch | None = None
         """In a candidate's world, from just before it is imported."""
         self.epochs = False
-        self.last: list[Tensor] = []
-        self.previous: list[Tensor] = []
-        """What the first call returned in the trial before the last one."""
+        self.first: list[Tensor] = []
+        """What the first call of all returned."""
         self.calls: list[Call] = []
 
     @cached_property
@@ -181,12 +180,12 @@ class Rank:
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
         self.calls = []
-        self.previous, self.last = self.last, leaves[: len(results[0]["leaves"])]
+        self.first = self.first or leaves[: len(results[0]["leaves"])]
         return {"results": results}, leaves
 
     def again(self) -> tuple[Message, list[Tensor]]:
-        """The results of an earlier trial, as they are now."""
-        return {}, self.previous
+        """What the first call of all returned, as it is now."""
+        return {}, self.first
 
     def conduct(self) -> tuple[Message, list[Tensor]]:
         """What there was to notice since the candidate was loaded."""
