@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from deadlines import DEADLINE_S
 from pkb.judge import Judge, Limits
 from pkb.judge.seeds import Seeds
-
-DEADLINE_S = 4.0
 
 
 @pytest.fixture(scope="session", autouse=True)

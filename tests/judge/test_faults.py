@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from conftest import DEADLINE_S
+from deadlines import DEADLINE_S
 from pkb.candidate import Candidate
 from pkb.judge import Judge
 from pkb.record import Verdict

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import DEADLINE_S
+from deadlines import DEADLINE_S
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.judge import Judge, Limits, linux
