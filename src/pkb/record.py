@@ -1,13 +1,13 @@
 """The outcome of one judgement. Every run produces these; metrics and viewers only read them."""
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from pkb.files import write_whole
 
 SCHEMA = 1
 
@@ -75,10 +75,4 @@ class Record:
 
     def write(self, path: Path) -> Path:
         """Whole or not at all, so that a reader never sees half a record."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".record-")
-        with os.fdopen(handle, "w") as file:
-            file.write(self.to_json() + "\n")
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-        return path
+        return write_whole(path, self.to_json() + "\n")

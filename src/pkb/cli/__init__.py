@@ -19,9 +19,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
-    from pkb.cli import check, doctor, dryrun, evaluate, inspect, lint, listing, show
+    from pkb.cli import check, doctor, dryrun, evaluate, generate, inspect, lint, listing, prompt, show
 
-    for verb in (evaluate, listing, show, check, dryrun, inspect, lint, doctor):
+    for verb in (evaluate, listing, show, check, dryrun, inspect, lint, prompt, generate, doctor):
         verb.register(app)
     try:
         arguments = with_profiler_named(sys.argv[1:])

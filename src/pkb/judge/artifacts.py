@@ -14,7 +14,10 @@ from pkb.record import Record
 def save(folder: Path, record: Record, candidate: Candidate, seen: Seen) -> None:
     """record.json, candidate.py, trace.json, logs/rank_*.txt; {reference,candidate}/rank_*.pt of the last trial."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "candidate.py").write_bytes(candidate.source)
+    source = folder / "candidate.py"
+    # A sample's candidate lies there already, and must never be seen half-written.
+    if not source.is_file() or source.read_bytes() != candidate.source:
+        source.write_bytes(candidate.source)
     for rank in range(record.setup["world"]):
         if seen.logs:
             _write(folder / "logs" / f"rank_{rank}.txt", seen.logs.text(rank))
