@@ -12,7 +12,7 @@ from pathlib import Path
 _INHERITED = re.compile(
     r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|MAX_JOBS|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+|THUNDERKITTENS_ROOT"
 )
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 # Read when the libraries are loaded; threads of theirs would not survive the fork.
 _ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
 _started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
@@ -43,4 +43,4 @@ def take(wrapper: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.s
 
 
 def _is_passed_on(variable: str) -> bool:
-    return bool(_INHERITED.fullmatch(variable)) and not _SECRET.search(variable)
+    return bool(_INHERITED.fullmatch(variable)) and not SECRET.search(variable)

@@ -19,10 +19,25 @@ app = typer.Typer(
 
 def main() -> None:
     """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
-    from pkb.cli import check, doctor, dryrun, evaluate, export, inspect, lint, listing, redteam, report, roofline, show
+    from pkb.cli import (
+        check,
+        doctor,
+        dryrun,
+        evaluate,
+        export,
+        generate,
+        inspect,
+        lint,
+        listing,
+        prompt,
+        redteam,
+        report,
+        roofline,
+        show,
+    )
 
-    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, report, roofline, export, doctor)
-    for verb in verbs:
+    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate)
+    for verb in (*verbs, report, roofline, export, doctor):
         verb.register(app)
     try:
         arguments = with_profiler_named(sys.argv[1:])

@@ -1,0 +1,57 @@
+"""Texts of prompts, in TOML: the shipped ones, with what a person's own file replaces."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template as Text
+from typing import Any
+
+from pkb.backends import backend_named
+from pkb.errors import UsageError
+
+_FOLDER = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Template:
+    """The merged texts: prompt.toml, over it the backend's file, over that a person's own."""
+
+    parts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, backend: str, own: Path | None = None) -> "Template":
+        layers = [_read(_FOLDER / "prompt.toml"), _read(_FOLDER / f"{backend_named(backend).name}.toml")]
+        merged: dict[str, Any] = {}
+        for layer in [*layers, *([_read(own)] if own else [])]:
+            merged = _merged(merged, layer, own)
+        return cls(merged)
+
+    def filled(self, table: str, name: str, values: Mapping[str, str]) -> str:
+        """A text of a table with its $names filled in."""
+        try:
+            return Text(self.parts[table][name]).substitute(values)
+        except KeyError as error:
+            known = ", ".join(sorted(values))
+            raise UsageError(f"the text {table}.{name} of the template names {error}; it may name {known}") from error
+        except ValueError as error:
+            raise UsageError(f"the text {table}.{name} of the template: {error}; write $$ for a dollar sign") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read the template {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the template {path} is not TOML: {error}") from error
+
+
+def _merged(under: dict[str, Any], over: dict[str, Any], own: Path | None) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        beneath = under.get(key, value)
+        if type(beneath) is not type(value):
+            raise UsageError(f"{key} in {own} must be a {type(beneath).__name__}, not a {type(value).__name__}")
+        merged[key] = _merged(beneath, value, own) if isinstance(value, dict) else value
+    return merged

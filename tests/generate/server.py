@@ -1,0 +1,193 @@
+"""A provider on loopback that speaks OpenAI's chat-completions protocol. The model's name says how it behaves.
+
+`kernel`, `wrong`, `two` … answer always alike; `busy`, `broken` … fail the first time that they are asked something,
+and then answer as `kernel` does. `pkb generate 1 --model openai/busy --api-base URL` is all a test needs.
+"""
+
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
+KEY = "sk-of-the-tests-0123456789abcdef"
+RETRY_AFTER_S = 1
+FOR_EVER = ("locked", "hopeless", "unknown", "toolong")
+"""Faults that do not pass."""
+REFUSAL = "I cannot help with that."
+WRONG = "def solution(tensor):\n    return tensor.clone()\n"
+
+
+def fenced(source: str) -> str:
+    return f"```python\n{source}```\n"
+
+
+def shipped(prompt: str) -> str:
+    """The kernel that we ship for the problem that a prompt names first."""
+    stem = re.findall(r"\b\d+_\w+", prompt)[0]
+    return (SOLUTIONS / f"{stem}_triton.py").read_text()
+
+
+def content(behaviour: str, prompt: str) -> str | None:
+    match behaviour:
+        case "wrong":
+            return f"Here it is.\n\n{fenced(WRONG)}\nGood luck!"
+        case "rubbish":
+            return "Kernels are programs that run on many cores at once."
+        case "empty":
+            return ""
+        case "refusal":
+            return None
+        case "two":
+            return f"First try:\n{fenced(WRONG)}\nBetter:\n{fenced(shipped(prompt))}\nThe second is right."
+        case "truncated":
+            kernel = shipped(prompt)
+            return f"```python\n{kernel[: kernel.rindex('grid')]}"
+    return f"This kernel publishes, meets and sums.\n\n{fenced(shipped(prompt))}"
+
+
+@dataclass
+class Asked:
+    """One request, as it came in."""
+
+    behaviour: str
+    prompt: str
+    body: dict[str, Any]
+    authorization: str
+    when: float = field(default_factory=time.monotonic)
+
+    @property
+    def identity(self) -> str:
+        """What tells samples apart: the prompt and the seed."""
+        return json.dumps([self.behaviour, self.prompt, self.body.get("seed")])
+
+
+class Provider:
+    """The server, what it was asked, and how many answers `slow` may give before it makes everybody wait."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.allowed, self.closing = threading.Semaphore(0), threading.Event()
+        self._lock, self._seen = threading.Lock(), Counter[str]()
+        provider = self
+
+        class Handler(_Handler):
+            home = provider
+
+        self._server = _QuietServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def first_time(self, asked: Asked) -> bool:
+        with self._lock:
+            self.asked.append(asked)
+            self._seen[asked.identity] += 1
+            return self._seen[asked.identity] == 1
+
+    def count(self, behaviour: str) -> int:
+        return sum(asked.behaviour == behaviour for asked in self.asked)
+
+    def allow(self, answers: int) -> None:
+        self.allowed.release(answers)
+
+    def close(self) -> None:
+        self.closing.set()
+        self.allow(1000)
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up are what some tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    home: Provider
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = body["messages"][-1]["content"]
+        asked = Asked(body["model"], prompt, body, self.headers.get("Authorization", ""))
+        first = self.home.first_time(asked)
+        fault = getattr(self, f"_{asked.behaviour}", None)
+        if fault and (first or asked.behaviour in FOR_EVER):
+            fault()
+        else:
+            self._answer(asked)
+
+    def _answer(self, asked: Asked) -> None:
+        if asked.behaviour == "slow":
+            self.home.allowed.acquire()
+        text = content(asked.behaviour, asked.prompt)
+        message = {"role": "assistant", "content": text, "refusal": REFUSAL if text is None else None}
+        reason = "length" if asked.behaviour == "truncated" else "stop"
+        usage: dict[str, int] | None = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
+        if asked.behaviour == "uncounted":
+            usage = None
+        choice = {"index": 0, "message": message, "finish_reason": reason}
+        facts = {"id": "answer-1", "object": "chat.completion", "created": 1, "model": asked.behaviour}
+        self._send(200, facts | {"choices": [choice], "usage": usage})
+
+    def _send(self, status: int, answer: dict[str, Any], **headers: str) -> None:
+        self._send_bytes(status, json.dumps(answer).encode(), **headers)
+
+    def _send_bytes(self, status: int, answer: bytes, **headers: str) -> None:
+        self.send_response(status)
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(answer))}
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def _error(self, status: int, message: str, **headers: str) -> None:
+        self._send(status, {"error": {"message": message, "type": "error", "code": None}}, **headers)
+
+    def _busy(self) -> None:
+        self._error(429, "slow down", Retry_After=str(RETRY_AFTER_S))
+
+    def _later(self) -> None:
+        self._error(429, "slow down", Retry_After=formatdate(time.time() + 2 * RETRY_AFTER_S, usegmt=True))
+
+    def _broken(self) -> None:
+        self._error(500, "something went wrong here")
+
+    _hopeless = _broken
+
+    def _reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def _stall(self) -> None:
+        self.home.closing.wait()
+
+    def _malformed(self) -> None:
+        self._send_bytes(200, b'{"choices": [{"message": {"con')
+
+    def _hollow(self) -> None:
+        self._send(200, {"id": "answer-1", "object": "chat.completion", "created": 1, "model": "hollow", "choices": []})
+
+    def _locked(self) -> None:
+        """As some providers do, it repeats the key that it does not like."""
+        self._error(401, f"incorrect key provided: {self.headers.get('Authorization')}")
+
+    def _unknown(self) -> None:
+        self._error(404, "there is no such model")
+
+    def _toolong(self) -> None:
+        self._error(400, "this prompt is too long")

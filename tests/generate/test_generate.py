@@ -1,0 +1,181 @@
+"""`pkb generate` as a person uses it: in processes of its own, interrupted, side by side, killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from server import KEY, SOLUTIONS, Provider
+
+STEMS = sorted(path.stem.removesuffix("_triton") for path in SOLUTIONS.glob("[1-8]_*.py"))
+DEADLINE_S = 120
+
+
+def command(provider: Provider, run: Path, behaviour: str, *more: str, problems: str = "1-8") -> list[str]:
+    fixed = ["--model", f"openai/{behaviour}", "--api-base", provider.url, "--run", str(run), "--backend", "triton"]
+    prompt = ["--precision", "fp32", "--no-hardware", "--size", "tiny", "--nproc", "2", "--examples", "0"]
+    return [sys.executable, "-m", "pkb", "generate", problems, *fixed, *prompt, *more]
+
+
+def finished(words: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, timeout=240, **options)  # type: ignore[call-overload]
+
+
+def started(words: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def complete(run: Path) -> list[str]:
+    return sorted(file.parents[1].name for file in run.rglob("sample.json"))
+
+
+def times_asked(provider: Provider) -> list[int]:
+    return sorted(Counter(asked.prompt for asked in provider.asked).values())
+
+
+def test_ctrl_c_keeps_what_is_there_and_the_next_run_goes_on(provider: Provider, tmp_path: Path) -> None:
+    provider.allow(3)
+    words = command(provider, tmp_path, "slow", "--concurrency", "2")
+    first = started(words)
+    wait_until(lambda: len(complete(tmp_path)) == 3 and len(provider.asked) == 5)
+    first.send_signal(signal.SIGINT)
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 130
+    assert errors.strip() == "interrupted: 3 of 8 samples are there; run the same command to go on"
+    assert not list(tmp_path.rglob(".*-*")), "half-written files are left"
+    for file in tmp_path.rglob("sample.json"):
+        assert {"prompt.md", "response.md", "candidate.py"} <= {path.name for path in file.parent.iterdir()}
+    provider.allow(1000)
+    second = finished(words)
+    assert second.returncode == 0, second.stderr
+    assert complete(tmp_path) == STEMS
+    assert times_asked(provider) == [1, 1, 1, 1, 1, 1, 2, 2], "the two that were under way are asked for again"
+
+
+def test_two_processes_share_a_run(provider: Provider, tmp_path: Path) -> None:
+    words = command(provider, tmp_path, "slow", "--concurrency", "3")
+    both = [started(words), started(words)]
+    wait_until(lambda: len(provider.asked) == 6)
+    provider.allow(1000)
+    told = [process.communicate(timeout=DEADLINE_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert complete(tmp_path) == STEMS
+    assert times_asked(provider) == [1] * 8
+    assert sum(output.count(" tokens ") for output, _ in told) == 8
+
+
+def test_what_a_killed_process_was_asking_for_is_not_lost(provider: Provider, tmp_path: Path) -> None:
+    killed = started(command(provider, tmp_path, "slow", "--concurrency", "2"))
+    wait_until(lambda: len(provider.asked) == 2)
+    other = started(command(provider, tmp_path, "slow"))
+    wait_until(lambda: len(provider.asked) == 8)
+    killed.kill()
+    killed.communicate()
+    provider.allow(1000)
+    _, errors = other.communicate(timeout=DEADLINE_S)
+    assert other.returncode == 0, errors
+    assert complete(tmp_path) == STEMS
+    assert times_asked(provider) == [1, 1, 1, 1, 1, 1, 2, 2]
+
+
+def test_keys_are_sent_to_the_provider_and_written_nowhere(provider: Provider, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    environment = {**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    runs = [
+        finished(command(provider, run, behaviour, problems="1"), env=environment, cwd=tmp_path)
+        for behaviour in ("busy", "locked")
+    ]
+    assert [ran.returncode for ran in runs] == [0, 2]
+    assert "incorrect key provided: Bearer [OPENAI_API_KEY]" in runs[1].stderr
+    assert {asked.authorization for asked in provider.asked} == {f"Bearer {KEY}"}
+    assert not any(KEY in ran.stdout + ran.stderr for ran in runs)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert complete(run) == ["1_allreduce"]
+    assert not any(KEY.encode() in path.read_bytes() for path in files)
+
+
+def test_samples_are_judged_as_they_arrive(provider: Provider, tmp_path: Path) -> None:
+    judging = ("--judge", "--trials", "1", "--platform", "cpu", "--json")
+    ran = finished(command(provider, tmp_path, "kernel", *judging, problems="1"))
+    assert ran.returncode == 0, ran.stderr
+    sample, record = map(json.loads, ran.stdout.splitlines())
+    assert record["verdict"] == "CORRECT"
+    assert record["candidate"]["sha256"] == sample["candidate"]
+    assert json.loads((tmp_path / "1_allreduce" / "openai-kernel-1" / "record.json").read_text()) == record
+
+
+def test_ctrl_c_during_a_judgement_leaves_no_rank_and_no_record(provider: Provider, tmp_path: Path) -> None:
+    judging = ("--judge", "--trials", "50", "--platform", "cpu")
+    process = started(command(provider, tmp_path, "kernel", *judging, problems="1"))
+    family: list[psutil.Process] = []
+
+    def ranks_are_there() -> bool:
+        family[:] = psutil.Process(process.pid).children(recursive=True)
+        return len(family) >= 3
+
+    wait_until(ranks_are_there)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 130
+    assert errors.strip() == "interrupted: 1 of 1 samples are there; run the same command to go on"
+    assert not psutil.wait_procs(family, timeout=10)[1]
+    assert not list(tmp_path.rglob("record.json"))
+
+
+def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path) -> None:
+    prices = ("--price-in", "1", "--price-out", "10", "--max-tokens", "1000", "--dry", "--samples", "2")
+    ran = finished(command(provider, tmp_path, "kernel", *prices, problems="1-2"))
+    assert ran.returncode == 0, ran.stderr
+    assert "4 of 4 samples are missing" in ran.stdout
+    assert "at most 4,000 of answers (1,000 each)" in ran.stdout
+    assert "for the prompts, at most $ 0.05 in all; spent so far: $ 0.00" in ran.stdout
+    assert not provider.asked
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--max-cost", "1"], "what openai/kernel costs; say it with --price-in and --price-out"),
+        (["--price-in", "1"], "give --price-in and --price-out together"),
+        (["--examples", "2"], "--examples takes 0, 1, few, not '2'"),
+        (["--precision", "fp8"], "unknown precision 'fp8'; choose from fp32, fp16, bf16"),
+        (["--track", "own"], "unknown track 'own'"),
+        (["--backend", "hip"], "unknown backend 'hip'"),
+        (["--judge", "--judge-size", "huge"], "has no size 'huge'"),
+    ],
+)
+def test_mistakes_get_one_clear_line(provider: Provider, tmp_path: Path, more: list[str], says: str) -> None:
+    ran = finished(command(provider, tmp_path, "kernel", *more, problems="1"))
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert not provider.asked
+
+
+def test_without_litellm_it_says_how_to_install_it(provider: Provider, tmp_path: Path) -> None:
+    words = command(provider, tmp_path, "kernel", problems="1")
+    blocked = f"import sys; sys.modules['litellm'] = None; sys.argv = {words[2:]!r}; from pkb.cli import main; main()"
+    ran = finished([sys.executable, "-c", blocked])
+    assert ran.returncode == 2
+    assert "install it with: pip install 'parallelkernelbench[generate]'" in ran.stderr
+
+
+def test_prompt_prints_the_text_and_calls_nobody() -> None:
+    ran = finished([sys.executable, "-m", "pkb", "prompt", "13", "--backend", "cuda", "--hardware", "h100_8"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == (Path(__file__).parent / "golden" / "13_cuda_bf16.txt").read_text()

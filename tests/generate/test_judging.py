@@ -1,0 +1,40 @@
+"""Samples go to the judge as they arrive, or later, and once."""
+
+from collections.abc import Iterator
+
+import pytest
+from running import Run
+
+from pkb.engine.local import LocalEngine
+from pkb.generate.sampling import Judging
+from pkb.record import Record
+
+
+@pytest.fixture(scope="module")
+def judging() -> Iterator[Judging]:
+    with LocalEngine("cpu") as engine:
+        yield Judging(engine, {"nproc": 2, "trials": 1}, {"track": "any"})
+
+
+def verdicts(run: Run) -> dict[str, str]:
+    records = [Record.from_json(file.read_text()) for file in run.folder.rglob("record.json")]
+    return {record.candidate["name"]: record.verdict for record in records}
+
+
+def test_every_candidate_gets_its_verdict(run: Run, judging: Judging) -> None:
+    for behaviour in ("kernel", "wrong", "truncated", "rubbish"):
+        assert run(behaviour, judging=judging).answered == 1
+    expected = {"openai-kernel-1": "CORRECT", "openai-wrong-1": "WRONG", "openai-truncated-1": "BUILD_FAILED"}
+    assert verdicts(run) == expected, "an answer without code has none"
+
+
+def test_samples_of_earlier_runs_are_judged_later_and_once(run: Run, judging: Judging) -> None:
+    run("kernel")
+    assert verdicts(run) == {}
+    assert run("kernel", judging=judging).answered == 0
+    assert verdicts(run) == {"openai-kernel-1": "CORRECT"}
+    (file,) = run.folder.rglob("record.json")
+    written = file.stat().st_mtime_ns
+    run("kernel", judging=judging)
+    assert file.stat().st_mtime_ns == written
+    assert len(run.provider.asked) == 1
