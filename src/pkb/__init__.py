@@ -15,6 +15,8 @@ _HOMES = {
     "Case": "pkb.case",
     "Cost": "pkb.cost",
     "Judge": "pkb.judge",
+    "ModelProblem": "pkb.model_problem",
+    "Normal": "pkb.model_problem",
     "Problem": "pkb.problem",
     "Record": "pkb.record",
     "Size": "pkb.problem",
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from pkb.errors import UsageError as UsageError
     from pkb.judge import Judge as Judge
     from pkb.judge import evaluate as evaluate
+    from pkb.model_problem import ModelProblem as ModelProblem
+    from pkb.model_problem import Normal as Normal
     from pkb.problem import Problem as Problem
     from pkb.problem import Size as Size
     from pkb.record import Record as Record

@@ -1,0 +1,81 @@
+"""Inputs and weights under which a model's output depends on all that it should.
+
+Published ones are positive inputs and default initialisation: biases drown the signal, scales are 1, shifts are 0, and
+much can be left out unnoticed.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+
+from pkb.model_problem import Normal
+
+_BIAS = Normal(0.0, 0.5)
+_SCALE = Normal(1.0, 0.5)
+_FREE = Normal(0.0, 1.0)
+_GAIN = math.sqrt(2)
+"""Keeps the size of a signal through layers with a ReLU."""
+_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One entry of a state dict, and how it is drawn."""
+
+    name: str
+    shape: tuple[int, ...]
+    how: Normal
+
+    def drawn(self, seed: int, device: torch.device | str) -> Tensor:
+        """The same values for the same seed and name, in whatever order weights are drawn."""
+        own = hashlib.sha256(f"{seed}:{self.name}".encode()).digest()
+        generator = torch.Generator(device=device).manual_seed(int.from_bytes(own[:7], "big"))
+        return self.how.mean + self.how.std * torch.randn(self.shape, generator=generator, device=device)
+
+
+def weights(model: nn.Module, special: Mapping[str, Normal]) -> list[Weight]:
+    """The parameters of a model. Buffers stay as their constructor made them."""
+    return [
+        Weight(f"{path}.{name}".lstrip("."), tuple(tensor.shape), _special(f"{path}.{name}", special) or how)
+        for path, module in model.named_modules()
+        for name, tensor in module.named_parameters(recurse=False)
+        for how in [_usual(module, name, tensor)]
+    ]
+
+
+def _special(name: str, special: Mapping[str, Normal]) -> Normal | None:
+    return next((how for pattern, how in special.items() if fnmatch(name.lstrip("."), pattern)), None)
+
+
+def _usual(module: nn.Module, name: str, tensor: Tensor) -> Normal:
+    if "bias" in name and tensor.ndim == 1:
+        return _BIAS
+    if isinstance(module, _NORMS):
+        return _SCALE
+    if isinstance(module, nn.Embedding) or max(tensor.shape, default=1) == tensor.numel():
+        return _FREE
+    into = tensor.shape[0] if _transposed(module) else tensor[0].numel()
+    return Normal(0.0, _GAIN / math.sqrt(into))
+
+
+def _transposed(module: nn.Module) -> bool:
+    return isinstance(module, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d)
+
+
+@contextmanager
+def signed() -> Iterator[None]:
+    """Where a published file draws from [0, 1), draw normal values."""
+
+    def normal(*size: Any, **options: Any) -> Tensor:
+        return torch.randn(*size, **options)
+
+    with patch.object(torch, "rand", normal):
+        yield
