@@ -3,7 +3,7 @@ tries: has a mode of torch watch the inputs being drawn, and multiplies them the
 problem: 13_gemm_allreduce
 timed: yes
 platform: cpu
-expect: CHEAT outside-clock
+expect: CHEAT outside-clock | WRONG values
 warns: wraps-tensors
 """
 

@@ -3,7 +3,7 @@ tries: slows the rank's clock without replacing a function of torch or time, and
 timed: yes
 platform: cpu
 expect: REJECTED imports-the-judge | REJECTED patches | REJECTED reads-frames
-unscreened: CHEAT outside-clock | CHEAT patched
+unscreened: CHEAT outside-clock | CHEAT patched | WRONG timed-values
 """
 
 import sys

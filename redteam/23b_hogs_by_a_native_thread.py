@@ -1,6 +1,7 @@
 """row: 23
-tries: has a thread that Python does not know of sleep beside it, as one that burns time would
-expect: CHEAT threads
+tries: has a thread that Python does not know of burn time, also while the reference is timed
+timed: yes
+expect: CHEAT idle
 warns: loads-libraries
 platform: cpu
 """
@@ -9,9 +10,14 @@ import ctypes
 
 import torch.distributed as dist
 
-libc = ctypes.CDLL(None)
-# A thread whose whole work is libc's own: pause().
-libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, libc.pause, None)
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def burn(_):
+    while True:
+        pass
+
+
+ctypes.CDLL(None).pthread_create(ctypes.byref(ctypes.c_ulong()), None, burn, None)
 
 
 def solution(tensor):

@@ -23,32 +23,11 @@ ROWS = {*map(str, range(1, 45)), *(f"m{number}" for number in range(1, 15))}
 UNSTAGED = {"20"}
 """Nothing is gained, and no verdict shows it: docs/threat-model.md."""
 
-OUTSIDE = "what the judge's own clock sees is neither fresh nor looked at"
-OPEN = {
-    "05a_keeps_by_address": "addresses come back by chance only",
-    "08a_first_call_does_all": OUTSIDE,
-    "08b_computes_when_drawn": OUTSIDE,
-    "08c_computes_in_a_mode": OUTSIDE,
-    "11b_knows_what_is_kept": "ranks are told what will be looked at",
-    "13d_process_dies_with_it": "processes are looked for when the ranks have gone",
-    "15b_knows_the_other_clock": OUTSIDE,
-    "15c_remembers_what_it_saw": OUTSIDE,
-    "18g_answers_ahead": OUTSIDE,
-    "23b_hogs_by_a_native_thread": "native threads are not counted",
-    "m02b_exchanges_recipes": "ranks have the seeds of their inputs",
-}
-"""Those that still pass, and what they use. The last mode of each: what the screen rejects is caught."""
-BY_CHANCE = {"05a_keeps_by_address"}
-
 
 def cases() -> Iterator[object]:
     for attempt in ATTEMPTS:
-        name = attempt.path.stem
         for screened in attempt.modes() if not attempt.obstacle(platform_named("cpu")) else []:
-            is_open = name in OPEN and screened == attempt.modes()[-1]
-            mark = pytest.mark.xfail(strict=name not in BY_CHANCE, reason=OPEN.get(name, ""))
-            suffix = "" if screened else "-unscreened"
-            yield pytest.param(attempt, screened, id=name + suffix, marks=[mark] if is_open else [])
+            yield pytest.param(attempt, screened, id=attempt.path.stem + ("" if screened else "-unscreened"))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +53,6 @@ def test_the_screen_sees_what_needs_a_gpu(attempt: Attempt) -> None:
 
 def test_every_row_has_an_attempt_and_every_attempt_its_place_in_the_threat_model() -> None:
     assert {attempt.row for attempt in ATTEMPTS} == ROWS - UNSTAGED
-    assert {attempt.path.stem for attempt in ATTEMPTS} >= OPEN.keys()
     page = (ROOT / "docs" / "threat-model.md").read_text()
     assert [a.path.stem for a in ATTEMPTS if f"`{a.path.stem}`" not in page] == []
     assert {row.lower() for row in re.findall(r"^\| (M?\d+) \|", page, re.MULTILINE)} == ROWS

@@ -49,7 +49,7 @@ def test_a_record_says_how_it_was_timed(judge: Judge) -> None:
     assert timing is not None
     low, high = timing["interval"]
     assert 0 < low <= timing["speedup"] <= high
-    assert timing["checked_calls"] == QUICK.checked_blocks
+    assert timing["checked_calls"] == 2 * QUICK.checked_blocks
     assert timing["warm_up_calls"] == {"reference": QUICK.warm_up, "candidate": QUICK.warm_up}
     blocks = timing["blocks_us"]
     assert len(blocks["reference"]) == len(blocks["candidate"]) >= QUICK.calls / QUICK.calls_per_block
@@ -154,7 +154,7 @@ def test_an_interval_is_as_wide_as_its_blocks_disagree() -> None:
 
 
 def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:
-    assert Plan(calls=10, argument_bytes=1, cache_bytes=100, warm=False).flush
+    assert Plan(calls=10, room=1, cache_bytes=100, warm=False).flush
     assert not Plan(10, 1, cache_bytes=100, warm=True).flush
     assert Plan(10, 1, cache_bytes=0, warm=False).cache == "not looked after"
 

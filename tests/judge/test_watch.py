@@ -37,7 +37,7 @@ BODIES = {
     ),
     "kept": (
         Verdict.WRONG,
-        "kept = []\ndef solution(tensor):\n    kept.append(honest(tensor))\n    if len(kept) > 4: kept[-4].zero_()\n"
+        "kept = []\ndef solution(tensor):\n    kept.append(honest(tensor))\n    if len(kept) > 3: kept[-4].zero_()\n"
         "    return kept[-1]",
     ),
 }

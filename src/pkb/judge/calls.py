@@ -1,7 +1,7 @@
 """One call of a solution on one rank: its arguments, and what there is to say about its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -10,9 +10,10 @@ from torch import Tensor
 from pkb.case import Case
 from pkb.judge.channel import Message, wire_name
 from pkb.judge.compare import raw
+from pkb.judge.given import take
 from pkb.judge.oracle import widened
 from pkb.problem import Problem
-from pkb.trees import describe, kind, mapped, tensors
+from pkb.trees import Form, describe, kind, mapped, tensors
 
 _BUMPED = (torch.float32, torch.bfloat16, torch.float16)
 _BUMP = 4.0
@@ -24,19 +25,36 @@ class Call:
     problem: Problem
     case: Case
     args: tuple[Any, ...]
-    delay: float
-    oracle: bool
-
+    delay: float = 0.0
+    oracle: bool = False
     bump: Sequence[float] = ()
+    given: list[Tensor] | None = None
+    """What the judge sent in place of what the case draws."""
+    device: torch.device | None = None
+    """Where the arguments go, if they are drawn elsewhere."""
 
     @classmethod
-    def drawn(
-        cls, problem: Problem, case: Case, delay: float = 0.0, oracle: bool = False, bump: Sequence[float] = ()
-    ) -> "Call":
-        args = problem.inputs(case)
-        if bump:
-            _bump(args, problem.inputs(_reseeded(case)), *bump)
-        return cls(problem, case, widened(args) if oracle else args, delay, oracle, bump)
+    def drawn(cls, problem: Problem, case: Case, **rest: Any) -> "Call":
+        call = cls(problem, case, (), **rest)
+        return replace(call, args=call.fresh_args())
+
+    def fresh_args(self) -> tuple[Any, ...]:
+        """The arguments as they were before the call. Drawing again holds no copies."""
+        case = _copy(self.case)
+        args = self.problem.inputs(case)
+        if self.bump:
+            _bump(args, self.problem.inputs(_reseeded(case)), *self.bump)
+        if self.given is not None:
+            take(args, self.given)
+        if self.device is not None:
+            args = mapped(args, lambda tensor: tensor.to(self.device))
+        return widened(args) if self.oracle else args
+
+    def wear(self, worn: tuple[Any, ...]) -> "Call":
+        """The same values in the memory of earlier arguments, where they fit: an address must tell nothing."""
+        written = {*self.problem.mutates, *self.problem.may_overwrite}
+        named = zip(self.problem.arguments, self.args, worn, strict=False)
+        return replace(self, args=tuple(new if name in written else _worn(new, old) for name, new, old in named))
 
     def argument_bytes(self) -> int:
         return sum(tensor.nbytes for tensor in tensors(self.args))
@@ -49,20 +67,23 @@ class Call:
 
     def result(self, output: Any, earlier: list[Any], leaves: list[Tensor]) -> Message:
         """What this call returned, for the judge; its tensors are appended to `leaves`."""
-        returned: list[Tensor] = []
-        names = self.problem.arguments
-        mutated = {name: self.args[names.index(name)] for name in self.problem.mutates}
-        form = describe([output, mutated] if mutated else [output], returned)
+        form, returned = self.leaves(output)
         leaves += returned
         return {
             "form": form,
-            "leaves": [_facts(leaf, self.args, names, earlier) for leaf in returned],
+            "leaves": [_facts(leaf, self.args, self.problem.arguments, earlier) for leaf in returned],
             "changed": self._changed_arguments(),
         }
 
+    def leaves(self, output: Any) -> tuple[Form, list[Tensor]]:
+        """All that counts as output: what was returned, and arguments that are changed in place."""
+        returned: list[Tensor] = []
+        names = self.problem.arguments
+        mutated = {name: self.args[names.index(name)] for name in self.problem.mutates}
+        return describe([output, mutated] if mutated else [output], returned), returned
+
     def _changed_arguments(self) -> list[str]:
-        """Drawing again from the same seed shows what the call left of its inputs, and holds no copies."""
-        again = Call.drawn(self.problem, _copy(self.case), oracle=self.oracle, bump=self.bump).args
+        again = self.fresh_args()
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, again, self.args, strict=False)
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]
@@ -71,6 +92,18 @@ class Call:
 def _copy(case: Case, **changes: Any) -> Case:
     """With its streams at their beginning."""
     return Case(**{field.name: getattr(case, field.name) for field in fields(case)} | changes)
+
+
+def _worn(new: Any, old: Any) -> Any:
+    if not (isinstance(new, Tensor) and isinstance(old, Tensor)) or new.requires_grad or _make(new) != _make(old):
+        return new
+    # Past the version counter, which would tell.
+    old.data.copy_(new)
+    return old
+
+
+def _make(tensor: Tensor) -> tuple[Any, ...]:
+    return type(tensor), tensor.layout, tensor.dtype, tensor.device, tensor.shape, tensor.is_contiguous()
 
 
 def _reseeded(case: Case) -> Case:

@@ -37,7 +37,7 @@ def check_trial(
     count: bool = False,
 ) -> Outputs:
     """Run one trial; the outputs when all are right, Wrong when one is not. `count`: the ranks count library calls."""
-    setup.prepare(world, seeds, trial, jitter=jitter)
+    setup.prepare_warily(world, seeds, trial, jitter)
     results = run_trial(world, setup, f"trial {trial}", count)
     # The tensors are read only when their shapes are the expected ones.
     check_facts(results, reference, trial)

@@ -18,10 +18,14 @@ from pkb.screen import Track
 
 _ALLOWED_FROM_SCRATCH = ("dist.barrier", "c10d.barrier")
 """They order, and move no data."""
+_COMPILER = "torch/_inductor/compile_worker"
+"""torch.compile's own helpers, which wait for more to compile."""
 
 
 def check_conduct(world: World, track: Track, seconds: float) -> dict[str, int]:
     """Raise for what no candidate may do, or none of its track; the library calls that were seen, on all ranks."""
+    if helpers := [line for line in world.helpers() if _COMPILER not in line]:
+        raise left_behind(helpers)
     answers = world.ask({"do": "conduct"}, "the look at its conduct", seconds)
     calls: Counter[str] = Counter()
     for rank, answer in enumerate(answers):
@@ -72,6 +76,11 @@ def _received_like(tensor: Tensor, world: World, rank: int, seconds: float) -> T
         return world.channels[rank].receive_tensor(tensor.shape, tensor.dtype, time.monotonic() + seconds)
     except (ChannelClosed, TimeoutError) as error:
         raise garbled(world, rank, "hand over its earlier results") from error
+
+
+def left_behind(commands: list[str]) -> Failure:
+    reason = f"left a process running ({commands[0]}); a kernel must finish its work inside the call"
+    return _cheat("left-process", reason, processes=commands)
 
 
 def _cheat(check: str, reason: str, **evidence: Any) -> Failure:

@@ -15,7 +15,7 @@ from pkb.judge.build import build, entry_of, extensions
 from pkb.judge.channel import Message
 from pkb.judge.check import Outputs, Wrong, check_trial
 from pkb.judge.compare import Tolerance
-from pkb.judge.conduct import check_conduct, check_kept
+from pkb.judge.conduct import check_conduct, check_kept, left_behind
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
@@ -164,7 +164,7 @@ class Judge:
                 seen.timing = measure(world, setup, self.seeds, seen.expected, rigor, seen.launch_gap_us, baselines)
                 check_conduct(world, seen.track, setup.limits.trial_s)
             if left := world.end():
-                raise _left_behind(left)
+                raise left_behind(left)
 
     def _check(self, world: World, setup: Setup, tolerance: Tolerance | None, progress: Progress, seen: Seen) -> None:
         """Every trial, then what the candidate did besides."""
@@ -243,15 +243,6 @@ def _praise(setup: Setup) -> str:
     count = len(setup.all_trials) * setup.calls * setup.world
     extra = " + a hidden size + a probe" if setup.extra else ""
     return f"all {count} results right ({setup.trials} trials x {setup.calls} calls x {setup.world} ranks{extra})"
-
-
-def _left_behind(commands: list[str]) -> Failure:
-    return Failure(
-        Verdict.CHEAT,
-        f"left a process running after its last call ({commands[0]}); a kernel must finish its work inside the call",
-        check="left-process",
-        processes=commands,
-    )
 
 
 def _facts(setup: Setup, tolerance: Tolerance | None) -> dict[str, Any]:

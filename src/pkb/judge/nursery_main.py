@@ -7,13 +7,11 @@ goes away, however that happens, it kills every descendant, removes the judge's 
 
 import contextlib
 import importlib
-import json
 import os
 import select
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,7 +27,10 @@ from pkb.judge.processes import (
     command_line,
     die_with_adopter,
     die_with_parent,
+    execute_rank,
+    family_of,
     judges_socket,
+    seconds_used,
 )
 from pkb.judge.service import Service
 
@@ -42,7 +43,6 @@ _PRELOADED = ("torch", "torch.distributed")
 # These look at the environment when they are loaded, so the settings come first.
 _PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.judge.builder", "pkb.registry")
 _PRELOADED_IF_THERE = ("triton", "triton.language")
-_RANK_PROGRAM = "import json, sys; from pkb.judge.rank import Rank, run_rank; run_rank(Rank, *json.loads(sys.argv[1]))"
 
 
 class NurseryProcess:
@@ -83,6 +83,10 @@ class NurseryProcess:
             case "signal":
                 self.signal(message["world"], message["number"])
                 self.channel.send({"reply": "sent"})
+            case "look":
+                self.channel.send({"reply": "seen", "helpers": self.helpers(message["world"])})
+            case "usage":
+                self.channel.send({"reply": "used", "cpu_s": seconds_used(*self._ranks_of(message["world"]))})
             case "end":
                 self.channel.send({"reply": "ended", "left": self.end(message["world"], message["kill"])})
 
@@ -184,10 +188,18 @@ class NurseryProcess:
                 self.cells.pop(world)[1].close()
 
     def signal(self, world: int, number: int) -> None:
-        for pid, (owner, _) in self.ranks.items():
-            if owner == world:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        for pid in self._ranks_of(world):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def helpers(self, world: int) -> list[str]:
+        """The command lines of processes that a world's ranks have started."""
+        ranks = self._ranks_of(world)
+        keepers = [self.cells[world][0]] if world in self.cells else []
+        return [command_line(pid) for pid in family_of(*ranks, *keepers) if pid not in ranks][:_MOST_NAMED]
+
+    def _ranks_of(self, world: int) -> list[int]:
+        return [pid for pid, (owner, _) in self.ranks.items() if owner == world]
 
     def end(self, world: int, kill: bool) -> list[str]:
         """End a world; the command lines of processes that it had left behind."""
@@ -228,7 +240,7 @@ class NurseryProcess:
 
     def _wait_for(self, world: int, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while any(owner == world for owner, _ in self.ranks.values()) and time.monotonic() < deadline:
+        while self._ranks_of(world) and time.monotonic() < deadline:
             select.select([self.wakeup], [], [], 0.05)
             self.reap()
 
@@ -251,15 +263,6 @@ class NurseryProcess:
 
 def _no_tie() -> None:
     """In a cell with a keeper, ranks die with that."""
-
-
-def execute_rank(order: Message, rank: int, *fds: int | None) -> None:
-    """run_rank in a program of its own, which takes this process's place."""
-    for fd in fds:
-        if fd is not None:
-            os.set_inheritable(fd, True)
-    what = json.dumps([order, rank, *fds])
-    os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, what])
 
 
 def _forget_the_nursery() -> None:

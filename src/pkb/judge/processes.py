@@ -1,13 +1,18 @@
 """Processes: who belongs to whom, who dies with whom."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pkb.judge import linux
+
+_RANK_PROGRAM = "import json, sys; from pkb.judge.rank import Rank, run_rank; run_rank(Rank, *json.loads(sys.argv[1]))"
 
 
 def adopt_orphans() -> None:
@@ -44,6 +49,26 @@ def children_of(*parents: int) -> list[int]:
     return found
 
 
+def family_of(*ancestors: int) -> list[int]:
+    """Their children, the children of those, and so on."""
+    found: list[int] = []
+    generation = children_of(*ancestors)
+    while generation:
+        found += generation
+        generation = children_of(*generation)
+    return found
+
+
+def seconds_used(*pids: int) -> float:
+    """Processor time that the living threads of these processes have had; 0 where the kernel does not tell."""
+    nanoseconds = 0
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                nanoseconds += int(file.read_bytes().split()[0])
+    return nanoseconds / 1e9
+
+
 def threads_of(user: int) -> int:
     """Of all this user's processes that can be seen, together."""
     count = 0
@@ -73,3 +98,12 @@ def judges_socket() -> socket.socket:
     os.dup2(null, 0)
     os.close(null)
     return taken
+
+
+def execute_rank(order: dict[str, Any], rank: int, *fds: int | None) -> None:
+    """run_rank in a program of its own, which takes this process's place."""
+    for fd in fds:
+        if fd is not None:
+            os.set_inheritable(fd, True)
+    what = json.dumps([order, rank, *fds])
+    os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, what])

@@ -6,12 +6,12 @@ In a candidate's world this process belongs to the candidate from `load` on. Not
 import contextlib
 import faulthandler
 import importlib.util
+import math
 import os
 import resource
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cached_property, partial
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -26,11 +27,13 @@ from pkb.case import Case
 from pkb.judge.baselines import COMPILED
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
-from pkb.judge.extensions import BuildError, install
+from pkb.judge.digest import digest
+from pkb.judge.extensions import install
 from pkb.judge.faults import faulty
 from pkb.judge.oracle import in_float64
 from pkb.judge.profilers import PROFILERS
 from pkb.judge.stopwatch import Stopwatch, poison
+from pkb.judge.telling import told
 from pkb.judge.watch import Watch
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
@@ -55,7 +58,7 @@ def run_rank(
         try:
             worker = kind(order, rank, channel, listener_fd)
         except Exception as error:
-            channel.send({"error": _told(error)})
+            channel.send({"error": told(error)})
             return
         worker.serve()
 
@@ -75,6 +78,8 @@ class Rank:
         self.first: list[Tensor] = []
         """What the first call of all returned."""
         self.calls: list[Call] = []
+        self.worn: list[Call] = []
+        """Those of the last trial, for their memory."""
 
     @cached_property
     def stopwatch(self) -> Stopwatch:
@@ -124,7 +129,7 @@ class Rank:
             try:
                 answer, leaves = getattr(self, message.pop("do"))(**message)
             except Exception as error:
-                answer, leaves = {"error": _told(error)}, []
+                answer, leaves = {"error": told(error)}, []
             self.channel.send(answer, leaves)
 
     def load(
@@ -154,14 +159,32 @@ class Rank:
         self.solution = own or faulty(self.problem.solution, name, integers)
         return {}, []
 
-    def prepare(self, case: Message, calls: list[Message], oracle: bool = False) -> tuple[Message, list[Tensor]]:
-        """Draw the inputs of the next calls."""
-        self.calls = []
+    def prepare(
+        self,
+        case: Message,
+        calls: list[Message],
+        oracle: bool = False,
+        wear: bool = False,
+        given: list[list[Message]] | None = None,
+    ) -> tuple[Message, list[Tensor]]:
+        """Draw the inputs of the next calls, or take those `given`; to `wear`, into the memory of the last trial's."""
+        for call, tensors in zip(calls, given or [], strict=False):
+            call["given"] = [self._received(tensor) for tensor in tensors]
         if self.watch:
             self.watch.spoil()
-        self.calls = [self._drawn(case, call, oracle) for call in calls]
+        self._draw(case, calls, oracle)
+        if wear:
+            before = self.worn or self.calls
+            self.calls = [call.wear(old.args) for call, old in zip(self.calls, before, strict=True)]
         self.platform.synchronize()
         return {}, []
+
+    def _draw(self, case: Message, calls: list[Message], oracle: bool = False) -> None:
+        self.calls = []
+        self.calls = [self._drawn(case, call, oracle) for call in calls]
+
+    def _received(self, tensor: Message) -> Tensor:
+        return self.channel.receive_tensor(tensor["shape"], getattr(torch, tensor["dtype"]), math.inf)
 
     def run(self, count: bool = False) -> tuple[Message, list[Tensor]]:
         """The prepared calls, back to back; then what they returned. With `count`, library calls are counted."""
@@ -179,7 +202,9 @@ class Rank:
             call.result(output, outputs[:k], leaves)
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
-        self.calls = []
+        # What a result lies in is not ours to write to.
+        returned = any(leaf["aliases"] for result in results for leaf in result["leaves"])
+        self.worn, self.calls = [] if returned else self.calls, []
         self.first = self.first or leaves[: len(results[0]["leaves"])]
         return {"results": results}, leaves
 
@@ -223,10 +248,17 @@ class Rank:
         leaves: list[Tensor] = []
         return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], leaves)]}, leaves
 
-    def stretch(self, count: int, spin_s: float, empty: bool = False) -> tuple[Message, list[Tensor]]:
-        """So many calls without a clock: the judge holds its own. `empty` leaves out the solution."""
-        self.stopwatch.stretch(self.calls, _nothing if empty else self.solution, count, spin_s)
+    def stretch(self, case: Message, calls: list[Message], spin_s: float) -> tuple[Message, list[Tensor]]:
+        """Draw inputs and make calls, without a clock: the judge holds its own. Outputs wait for `digests`, `kept`."""
+        self.stopwatch.kept = {}
+        self._draw(case, calls)
+        self.stopwatch.stretch(self.calls, self.solution, spin_s)
         return {}, []
+
+    def digests(self, key: int) -> tuple[Message, list[Tensor]]:
+        """What stands for all results of the stretch."""
+        results = [call.leaves(self.stopwatch.kept[k])[1] for k, call in enumerate(self.calls)]
+        return {"digests": [[digest(leaf, key) for leaf in leaves] for leaves in results]}, []
 
     def profile(self, tool: str) -> tuple[Message, list[Tensor]]:
         """The prepared calls under a profiler, which leaves what it saw in the rank's folder."""
@@ -236,13 +268,14 @@ class Rank:
         return {}, []
 
     def _drawn(self, shape: Message, call: Message, oracle: bool) -> Call:
-        delay, bump = call.pop("delay", 0.0), call.pop("bump", ())
-        return Call.drawn(self.problem, self._case(shape, call), delay, oracle, bump)
+        seeds = {name: call.pop(name) for name in ("seed", "shared_seed")}
+        device = self.device if shape["on_host"] else None
+        return Call.drawn(self.problem, self._case(shape, seeds), oracle=oracle, device=device, **call)
 
-    def _case(self, shape: Message, call: Message) -> Case:
-        size = Size(shape["m"], shape["n"])
-        rest = {key: value for key, value in shape.items() if key not in ("m", "n", "dtype")}
-        return self.problem.case(size, shape["dtype"], self.world, self.rank, self.device, **rest, **call)
+    def _case(self, shape: Message, seeds: Message) -> Case:
+        size, device = Size(shape["m"], shape["n"]), "cpu" if shape["on_host"] else self.device
+        rest = {key: shape[key] for key in ("trial", "whole")}
+        return self.problem.case(size, shape["dtype"], self.world, self.rank, device, **rest, **seeds)
 
 
 def import_candidate(path: Path) -> ModuleType:
@@ -257,30 +290,8 @@ def import_candidate(path: Path) -> ModuleType:
     return module
 
 
-def _nothing(*_: Any) -> None:
-    pass
-
-
 def _nothing_loaded(*_: Any) -> None:
     raise RuntimeError("run before load")
-
-
-def _told(error: BaseException) -> Message:
-    """An exception for the record: its own frames first, ours left out."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/pkb/judge/" not in f.filename]
-    lines = [f"{Path(f.filename).name}:{f.lineno} in {f.name}: {f.line or ''}" for f in frames]
-    message = str(error).strip()[:2000] or "(no message)"
-    told = {"type": type(error).__name__, "message": message, "traceback": lines[-12:], "advice": _advice(error)}
-    return told | ({"errors": error.errors} if isinstance(error, BuildError) else {})
-
-
-def _advice(error: BaseException) -> str | None:
-    text = str(error)
-    if isinstance(error, MemoryError) or "can't allocate memory" in text:
-        return "a rank's memory is limited; allocate less, or choose a smaller --size"
-    if "not compiled with CUDA" in text or "No CUDA GPUs" in text or "NVIDIA driver" in text:
-        return "this rank runs on the CPU; take the device from the arguments (tensor.device), not by name"
-    return None
 
 
 def _data_in_use() -> int:

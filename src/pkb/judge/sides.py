@@ -24,8 +24,8 @@ class Plan:
     """What a block looks like; the same for all sides."""
 
     calls: int
-    argument_bytes: int
-    """Of one call."""
+    room: int
+    """Calls whose arguments the device could hold at once."""
     cache_bytes: int
     """Of the device's last cache."""
     warm: bool
@@ -37,8 +37,8 @@ class Plan:
         answers = reference.ask({"do": "weigh"}, "timing", setup.limits.trial_s)
         heaviest = max(answer["argument_bytes"] for answer in answers)
         share = _MEMORY_SHARE * min(answer["free_bytes"] for answer in answers) / (worlds * setup.world)
-        calls = min(rigor.calls_per_block, max(1, int(share / max(heaviest, 1))))
-        return cls(calls, heaviest, answers[0]["cache_bytes"], rigor.warm_cache)
+        room = max(1, int(share / max(heaviest, 1)))
+        return cls(min(rigor.calls_per_block, room), room, answers[0]["cache_bytes"], rigor.warm_cache)
 
     @property
     def flush(self) -> bool:

@@ -46,9 +46,11 @@ class Stopwatch:
         self.synchronize()
 
     def block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool, keep_from: int) -> Message:
-        """Time each call once. Outputs are kept from call `keep_from` on, as many as there is room for."""
+        """Time each call once. All outputs are kept, or from call `keep_from` on as many as there is room for."""
         self.kept = {}
         room = _KEPT_BYTES
+        if len(calls) * sum(self._output_bytes) <= room:
+            keep_from = 0
         marks, odd = [], None
         self.synchronize()
         start = time.perf_counter()
@@ -74,11 +76,12 @@ class Stopwatch:
         spans = [self.clock.nanoseconds(before, after) for before, after in marks]
         return {"ns": spans, "host_s": host_s, "queued": queued, "kept": sorted(self.kept), "odd": odd}
 
-    def stretch(self, calls: Sequence[Call], solution: Solution, count: int, spin_s: float) -> None:
+    def stretch(self, calls: Sequence[Call], solution: Solution, spin_s: float) -> None:
+        """Make each call once, and keep what it returns."""
         self.clock.hold_back(spin_s)
-        for call in itertools.islice(itertools.cycle(calls), count):
+        for k, call in enumerate(calls):
             self.meet()
-            solution(*call.args)
+            self.kept[k] = solution(*call.args)
         self.synchronize()
 
     def _look_at(self, output: Any) -> None:

@@ -4,6 +4,7 @@ Nothing that the candidate's process claims is taken on trust: outputs of timed 
 clock must agree, and no time may lie below the speed of light.
 """
 
+import contextlib
 import math
 import statistics
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from typing import Any
 
 from pkb.judge.check import Outputs, Wrong, check_facts, check_values
 from pkb.judge.failure import Failure
+from pkb.judge.idleness import Idleness
 from pkb.judge.nursery import Nursery
-from pkb.judge.outside import calls_for, check_claim, slope
+from pkb.judge.outside import STRETCHES, Slope, Stretch, calls_for, check_claim, slope
 from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
 from pkb.judge.reference import Reference, expected_calls, reference_world
 from pkb.judge.rigor import Rigor
@@ -57,7 +59,8 @@ def measure(
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
-        outside = _by_our_clock(ours, theirs, platform)
+        outside, more = _by_our_clock(ours, theirs, platform, rigor, expected.largest_call())
+        samples += more
         for sample in samples:
             _check(sample, ours, expected)
         for side in (ours, *extra):
@@ -103,7 +106,7 @@ def _compiled(
 class Sample:
     """What one timed call returned, on every rank."""
 
-    block: int
+    trial: int
     call: int
     results: list[Result]
     outputs: Outputs
@@ -117,49 +120,78 @@ def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
     ours, theirs = sides[0], sides[-1]
     least = math.ceil(rigor.calls / ours.plan.calls)
     sampled = set(ours.seeds.random("sampled").sample(range(least), min(least, rigor.checked_blocks)))
-    samples = []
+    samples, idle = [], Idleness(theirs.world)
     for pair in range(max(least, rigor.most_pairs)):
         if pair >= least and is_narrow(ours.spans, theirs.spans):
             break
         # A B B A ...: no side is always first.
         for side in sides if pair % 2 == 0 else reversed(sides):
-            side.block(pair + 1)
+            with contextlib.nullcontext() if side is theirs else idle.watched():
+                side.block(pair + 1)
         if pair in sampled:
-            samples.append(_sample(theirs, pair + 1, largest))
+            call = theirs.seeds.random("timed call", pair).choice(theirs.kept)
+            samples.append(_sample(theirs, FIRST_TIMED_TRIAL + pair + 1, call, largest))
+    idle.check()
     return samples
 
 
-def _sample(theirs: Side, block: int, largest: int) -> Sample:
-    """Of the block that has just run, a call that nobody could foresee."""
-    call, seconds = theirs.seeds.random("timed call", block).choice(theirs.kept), theirs.setup.limits.trial_s
+def _sample(theirs: Side, trial: int, call: int, largest: int) -> Sample:
+    """What a call of the block or stretch that has just run returned."""
+    seconds = theirs.setup.limits.trial_s
     results = kept_results(theirs.world, call, seconds)
     for result in results:
         # Before a byte is read, as the judge has no expected shapes yet.
         if sum(leaf.nbytes for leaf in result.leaves) > _PLAUSIBLE_GROWTH * max(largest, 1 << 20):
             raise garbled(theirs.world, result.rank, "hand over its timed results")
-    return Sample(block, call, results, {(0, r.rank): tensors_of(r, theirs.world, seconds) for r in results})
+    return Sample(trial, call, results, {(0, r.rank): tensors_of(r, theirs.world, seconds) for r in results})
 
 
 def _check(sample: Sample, ours: Side, expected: Reference) -> None:
-    one, trial = replace(ours.setup, calls=1), FIRST_TIMED_TRIAL + sample.block
+    one, trial = replace(ours.setup, calls=1), sample.trial
     right = Reference(expected_calls(ours.world, one, ours.seeds, trial, first=sample.call)).pooled(expected)
     try:
         check_facts(sample.results, right, trial)
         check_values(sample.results, sample.outputs, right, trial)
     except Wrong as wrong:
-        said = wrong.reason.replace(f"trial {trial}, call 0", f"timed block {sample.block}, call {sample.call}")
+        said = wrong.reason.replace(f"trial {trial}, call 0", f"timed block {trial}, call {sample.call}")
         evidence = wrong.evidence | {"check": f"timed-{wrong.evidence['check']}"}
         raise Wrong(f"{said}; it was right in the trials", wrong.outputs, **evidence) from None
 
 
-def _by_our_clock(ours: Side, theirs: Side, platform: Platform) -> dict[str, float]:
-    claimed = statistics.median(block_medians(theirs.spans))
-    calls, seconds = calls_for(claimed), theirs.setup.limits.trial_s
+def _by_our_clock(
+    ours: Side, theirs: Side, platform: Platform, rigor: Rigor, largest: int
+) -> tuple[dict[str, float], list[Sample]]:
+    """What the judge's clock says, and some of what the candidate returned meanwhile."""
+    claimed, trusted = (statistics.median(block_medians(side.spans)) for side in (theirs, ours))
+    calls = calls_for(claimed, ours.plan.room)
     spin_s = max(side.spin_for(4 * calls) for side in (ours, theirs))
-    harness = slope(ours.world, calls, spin_s, seconds, empty=True)
-    seen = slope(theirs.world, calls, spin_s, seconds)
+    samples: list[Sample] = []
+    chosen = theirs.seeds.random("revealed").sample(STRETCHES, rigor.checked_blocks)
+
+    def reveal(stretch: Stretch) -> None:
+        if stretch.trial in chosen:
+            call = theirs.seeds.random("revealed", stretch.trial).randrange(stretch.calls)
+            samples.append(_revealed(stretch, theirs, call, largest))
+
+    whole = slope(ours, calls, spin_s)
+    harness = Slope(whole.us - trusted, whole.noise_us)
+    seen = slope(theirs, calls, spin_s, reveal)
     check_claim(claimed, seen, harness, platform.clock_slack_us)
-    return {"candidate": seen.us, "harness": harness.us, "noise": seen.noise_us}
+    return {"candidate": seen.us, "harness": harness.us, "noise": seen.noise_us}, samples
+
+
+def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample:
+    sample = _sample(theirs, stretch.trial, call, largest)
+    for (_, rank), outputs in sample.outputs.items():
+        if not stretch.vouched(call, rank, outputs):
+            raise Failure(
+                Verdict.CHEAT,
+                f"rank {rank} handed over another result than it had when the judge's clock stopped; "
+                "finish inside the call",
+                check="outside-clock",
+                rank=rank,
+            )
+    return sample
 
 
 def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platform) -> Timing:

@@ -2,14 +2,16 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import torch
 from torch import Tensor
 
 from pkb.case import Case
-from pkb.judge.channel import FORGED, ChannelClosed, Message
+from pkb.judge.channel import FORGED, ChannelClosed, Message, wire_name
 from pkb.judge.failure import Failure
+from pkb.judge.given import Formless, given
 from pkb.judge.limits import Limits
 from pkb.judge.seeds import Seeds
 from pkb.judge.world import World
@@ -60,7 +62,8 @@ class Setup:
 
     def shape(self, trial: int) -> Message:
         size = self.size_of(trial)
-        return {"m": size.m, "n": size.n, "dtype": self.dtype} | {"trial": _variant(trial), "whole": self.whole(trial)}
+        rest = {"trial": _variant(trial), "whole": self.whole(trial), "on_host": trial == HIDDEN_TRIAL}
+        return {"m": size.m, "n": size.n, "dtype": self.dtype} | rest
 
     def prepare(
         self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0, first: int = 0
@@ -68,14 +71,54 @@ class Setup:
         """Have every rank draw the inputs of one trial, from call `first` on, each from seeds of its own."""
 
         def message(rank: int) -> Message:
-            calls = [self._call(seeds, trial, first + call, rank, jitter) for call in range(self.calls)]
-            return {"do": "prepare", "case": self.shape(trial), "calls": calls, "oracle": oracle}
+            return {"do": "prepare", "oracle": oracle, **self.drawing(seeds, trial, rank, self.calls, first, jitter)}
 
         world.ask(message, "prepare", self.limits.trial_s)
 
-    def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float) -> Message:
+    def prepare_warily(self, world: World, seeds: Seeds, trial: int, jitter: float) -> None:
+        """The same for a candidate: in memory that it knows, and at the hidden size without seeds of the inputs."""
+        sent = self._given(seeds, trial) if trial == HIDDEN_TRIAL else []
+
+        def message(rank: int) -> Message:
+            facts = [[_facts(tensor) for tensor in call] for call in sent[rank]] if sent else None
+            drawing = self.drawing(seeds, trial, rank, self.calls, jitter=jitter, decoy=bool(sent))
+            return {"do": "prepare", "wear": True, "given": facts, **drawing}
+
+        world.ask(message, "prepare", self.limits.trial_s, [list(chain(*calls)) for calls in sent])
+
+    def _given(self, seeds: Seeds, trial: int) -> list[list[list[Tensor]]]:
+        """What the judge draws, by rank and call; nothing where ranks must draw for themselves."""
+        try:
+            return [
+                [given(self.problem, *self._cases(seeds, trial, call, rank)) for call in range(self.calls)]
+                for rank in range(self.world)
+            ]
+        except Formless:
+            return []
+
+    def _cases(self, seeds: Seeds, trial: int, call: int, rank: int) -> list[Case]:
+        """A call's case, and the one that a rank draws in its place."""
+        orders = [self._call(seeds, trial, call, rank, jitter=0.0, decoy=decoy) for decoy in (False, True)]
+        case = self.case(rank, trial)
+        return [replace(case, seed=order["seed"], shared_seed=order["shared_seed"]) for order in orders]
+
+    def drawing(
+        self,
+        seeds: Seeds,
+        trial: int,
+        rank: int,
+        count: int,
+        first: int = 0,
+        jitter: float = 0.0,
+        decoy: bool = False,
+    ) -> Message:
+        """What a rank must know to draw the inputs of so many calls, or, as a decoy, only their form."""
+        calls = [self._call(seeds, trial, first + call, rank, jitter, decoy) for call in range(count)]
+        return {"case": self.shape(trial), "calls": calls}
+
+    def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float, decoy: bool = False) -> Message:
         place = (self.problem.stem, trial, call)
-        drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else place
+        drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else (*place, "decoy") if decoy else place
         late = seeds.random(*place, "late")
         slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
         return {
@@ -149,6 +192,10 @@ def tensors_of(result: Result, world: World, seconds: float) -> list[Tensor]:
 def _variant(trial: int) -> int:
     """Problems vary what they pose from trial to trial; what is timed is always the first."""
     return trial if trial < HIDDEN_TRIAL else 0
+
+
+def _facts(tensor: Tensor) -> Message:
+    return {"shape": list(tensor.shape), "dtype": wire_name(tensor.dtype)}
 
 
 def _parsed(answer: Message, rank: int, calls: int, world: World, phase: str) -> list[Result]:

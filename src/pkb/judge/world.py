@@ -7,8 +7,10 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
 from pkb.judge.failure import Failure
@@ -91,12 +93,18 @@ class World:
             failure.verdict = Verdict.ENVIRONMENT
             raise
 
-    def ask(self, message: Message | Callable[[int], Message], phase: str, seconds: float) -> list[Message]:
-        """Send every rank its message, and wait for every rank's answer."""
+    def ask(
+        self,
+        message: Message | Callable[[int], Message],
+        phase: str,
+        seconds: float,
+        tensors: Sequence[Sequence[Tensor]] = (),
+    ) -> list[Message]:
+        """Send every rank its message, and its tensors if there are any; wait for every rank's answer."""
         for rank, channel in enumerate(self.channels):
             # A rank that has gone is noticed while listening, with its exit status.
             with contextlib.suppress(ChannelClosed):
-                channel.send(message(rank) if callable(message) else message)
+                channel.send(message(rank) if callable(message) else message, tensors[rank] if tensors else ())
         return self.hear(phase, seconds)
 
     def hear(self, phase: str, seconds: float) -> list[Message]:
@@ -196,6 +204,14 @@ class World:
             seconds=seconds,
             stacks=stacks,
         )
+
+    def helpers(self) -> list[str]:
+        """Command lines of processes that ranks have started and that are still there."""
+        return self.nursery.order({"do": "look", "world": self.number})["helpers"]
+
+    def cpu_s(self) -> float:
+        """Processor time that the ranks have had, as the nursery sees it: no candidate can reach that."""
+        return self.nursery.order({"do": "usage", "world": self.number})["cpu_s"]
 
     def __enter__(self) -> "World":
         return self

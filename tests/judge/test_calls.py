@@ -1,0 +1,57 @@
+"""Arguments: drawn, sent by the judge, and put where earlier ones were."""
+
+import pytest
+import torch
+
+from pkb.case import Case
+from pkb.judge.calls import Call
+from pkb.judge.compare import raw
+from pkb.judge.given import Formless, given
+from pkb.problem import Problem
+from pkb.registry import load, problems
+from pkb.trees import tensors
+
+
+def test_worn_memory_holds_new_values() -> None:
+    problem = load("gemm_allreduce")
+    first, second = (Call.drawn(problem, problem.case(seed=seed)) for seed in (1, 2))
+    worn = second.wear(first.args)
+    for old, new, value in zip(first.args, worn.args, second.args, strict=True):
+        assert new is old
+        assert torch.equal(new, value)
+        assert new._version == 0
+    assert not worn.result(torch.zeros(1), [], [])["changed"]
+
+
+def test_memory_of_another_shape_is_left_alone() -> None:
+    problem = load("gemm_allreduce")
+    small, large = (Call.drawn(problem, problem.case(size, seed=1)) for size in (problem.hidden_size(), "tiny"))
+    worn = large.wear(small.args)
+    assert all(new is value for new, value in zip(worn.args, large.args, strict=True))
+
+
+@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.stem)
+def test_what_is_sent_is_what_would_be_drawn(problem: Problem) -> None:
+    real, decoy = hidden_cases(problem)
+    try:
+        sent = given(problem, real, decoy)
+    except Formless:
+        return
+    taken, drawn = Call.drawn(problem, decoy, given=sent), Call.drawn(problem, real)
+    pairs = zip(tensors(taken.args), tensors(drawn.args), strict=True)
+    assert all(torch.equal(raw(one), raw(other)) for one, other in pairs)
+    assert taken.result(torch.zeros(1), [], [])["changed"] == []
+
+
+def hidden_cases(problem: Problem) -> list[Case]:
+    return [problem.case(problem.hidden_size(), seed=seed, shared_seed=seed) for seed in (1, 2)]
+
+
+def test_most_problems_can_be_sent() -> None:
+    formless = []
+    for problem in problems():
+        try:
+            given(problem, *hidden_cases(problem))
+        except Formless:
+            formless.append(problem.stem)
+    assert len(formless) <= 10, formless

@@ -1,0 +1,34 @@
+"""Digests: every bit and its place count, and every device and layout agrees."""
+
+import pytest
+import torch
+
+from pkb.judge.digest import digest
+
+KEY = 0x1234_5678_9ABC_DEF0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.uint8])
+@pytest.mark.parametrize("count", [1, 7, 8, 1000])
+def test_one_changed_byte_changes_it(dtype: torch.dtype, count: int) -> None:
+    tensor = torch.arange(count).to(dtype)
+    before = digest(tensor, KEY)
+    assert digest(tensor.clone(), KEY) == before
+    tensor.view(torch.uint8)[-1] ^= 1
+    assert digest(tensor, KEY) != before
+
+
+def test_places_keys_and_signs_count() -> None:
+    tensor = torch.tensor([1.0, 2.0, 0.0, 3.0])
+    assert digest(tensor, KEY) != digest(tensor.flip(0), KEY)
+    assert digest(tensor, KEY) != digest(tensor, KEY + 1)
+    assert digest(torch.zeros(4), KEY) != digest(-torch.zeros(4), KEY)
+
+
+def test_layout_does_not_count() -> None:
+    tensor = torch.randn(6, 10, generator=torch.Generator().manual_seed(1))
+    assert digest(tensor.t().contiguous().t(), KEY) == digest(tensor, KEY)
+
+
+def test_nothing_has_a_digest_too() -> None:
+    assert digest(torch.empty(0), KEY) == 0
