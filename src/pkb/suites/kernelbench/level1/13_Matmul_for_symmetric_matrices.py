@@ -1,0 +1,27 @@
+"""Product of two symmetric matrices."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def forward(self, A, B):
+        return torch.matmul(A, B)
+
+
+N = 4096
+
+
+def get_inputs():
+    A = torch.rand(N, N)
+    B = torch.rand(N, N)
+    return [(A + A.T) / 2, (B + B.T) / 2]
+
+
+def get_init_inputs():
+    return []
+
+
+PROBLEM = ModelProblem(tiny={"N": 128}, hidden={"N": 97})

@@ -1,0 +1,25 @@
+"""Product of two upper triangular matrices, which is upper triangular too."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def forward(self, A, B):
+        return torch.triu(torch.matmul(A, B))
+
+
+N = 4096
+
+
+def get_inputs():
+    return [torch.triu(torch.rand(N, N)), torch.triu(torch.rand(N, N))]
+
+
+def get_init_inputs():
+    return []
+
+
+PROBLEM = ModelProblem(tiny={"N": 128}, hidden={"N": 97})

@@ -1,0 +1,44 @@
+"""Group norm of images: the channels of a group share mean and variance."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, num_features, num_groups):
+        super().__init__()
+        self.gn = nn.GroupNorm(num_groups, num_features)
+
+    def forward(self, x):
+        return self.gn(x)
+
+
+batch_size = 112
+num_features = 64
+num_groups = 8
+dim1 = 512
+dim2 = 512
+
+
+def get_inputs():
+    return [torch.rand(batch_size, num_features, dim1, dim2)]
+
+
+def get_init_inputs():
+    return [num_features, num_groups]
+
+
+def inputs(case):
+    # Normal values are normalised as they are: channels get means of their own, and images scales, some so small that
+    # epsilon counts.
+    scale = 10 ** case.rand(batch_size, 1, 1, 1, low=-2.0, high=0.0)
+    shift = case.randn(batch_size, num_features, 1, 1)
+    return [scale * (case.randn(batch_size, num_features, dim1, dim2) + shift)]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 4, "num_features": 24, "num_groups": 4, "dim1": 24, "dim2": 20},
+    hidden={"batch_size": 3, "num_features": 15, "num_groups": 3, "dim1": 13, "dim2": 11},
+)

@@ -1,0 +1,32 @@
+"""Sum over one dimension, which is kept."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return torch.sum(x, dim=self.dim, keepdim=True)
+
+
+batch_size = 128
+dim1 = 4096
+dim2 = 4095
+reduce_dim = 1
+
+
+def get_inputs():
+    return [torch.rand(batch_size, dim1, dim2)]
+
+
+def get_init_inputs():
+    return [reduce_dim]
+
+
+PROBLEM = ModelProblem(tiny={"batch_size": 6, "dim1": 80, "dim2": 72}, hidden={"batch_size": 5, "dim1": 61, "dim2": 37})

@@ -1,0 +1,47 @@
+"""Transposed convolution of cubes with a cubic kernel."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=False
+    ):
+        super().__init__()
+        self.conv_transpose3d = nn.ConvTranspose3d(
+            in_channels,
+            out_channels,
+            (kernel_size, kernel_size, kernel_size),
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            groups=groups,
+            bias=bias,
+        )
+
+    def forward(self, x):
+        return self.conv_transpose3d(x)
+
+
+batch_size = 8
+in_channels = 48
+out_channels = 48
+size = 64
+kernel_size = 3
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, size, size, size)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 3, "in_channels": 12, "out_channels": 16, "size": 8},
+    hidden={"batch_size": 2, "in_channels": 5, "out_channels": 7, "size": 5},
+)

@@ -1,0 +1,45 @@
+"""Convolution of square images with a kernel that is wider than high."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=False):
+        super().__init__()
+        self.conv2d = nn.Conv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+        )
+
+    def forward(self, x):
+        return self.conv2d(x)
+
+
+batch_size = 8
+in_channels = 32
+out_channels = 64
+size = 512
+kernel_size = (5, 9)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, size, size)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 3, "in_channels": 12, "out_channels": 16, "size": 24},
+    hidden={"batch_size": 2, "in_channels": 5, "out_channels": 7, "size": 17},
+)

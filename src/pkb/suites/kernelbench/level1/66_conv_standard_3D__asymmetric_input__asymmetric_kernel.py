@@ -1,0 +1,57 @@
+"""Convolution of volumes with a kernel that differs in each dimension."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=(1, 1, 1),
+        padding=(0, 0, 0),
+        dilation=(1, 1, 1),
+        groups=1,
+        bias=False,
+    ):
+        super().__init__()
+        self.conv3d = nn.Conv3d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+        )
+
+    def forward(self, x):
+        return self.conv3d(x)
+
+
+batch_size = 8
+in_channels = 3
+out_channels = 64
+depth = 16
+height = 128
+width = 128
+kernel_size = (3, 5, 7)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, depth, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 3, "in_channels": 3, "out_channels": 16, "depth": 8, "height": 14, "width": 18},
+    hidden={"batch_size": 2, "in_channels": 5, "out_channels": 7, "depth": 5, "height": 11, "width": 13},
+)

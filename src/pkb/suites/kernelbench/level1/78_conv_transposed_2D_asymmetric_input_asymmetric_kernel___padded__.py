@@ -1,0 +1,41 @@
+"""Padded transposed convolution of images with a kernel that is wider than high."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=(1, 1), padding=(0, 0), bias=False):
+        super().__init__()
+        self.conv_transpose2d = nn.ConvTranspose2d(
+            in_channels, out_channels, kernel_size, stride=stride, padding=padding, bias=bias
+        )
+
+    def forward(self, x):
+        return self.conv_transpose2d(x)
+
+
+batch_size = 8
+in_channels = 32
+out_channels = 32
+height = 512
+width = 1024
+kernel_size = (3, 7)
+stride = (1, 1)
+padding = (1, 3)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, stride, padding]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 3, "in_channels": 16, "out_channels": 24, "height": 14, "width": 22},
+    hidden={"batch_size": 2, "in_channels": 5, "out_channels": 7, "height": 9, "width": 13},
+)

@@ -1,0 +1,41 @@
+"""Padded, dilated convolution of square images with a kernel that is wider than high."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=(0, 0), dilation=(1, 1), bias=False):
+        super().__init__()
+        self.conv2d = nn.Conv2d(
+            in_channels, out_channels, kernel_size, stride=stride, padding=padding, dilation=dilation, bias=bias
+        )
+
+    def forward(self, x):
+        return self.conv2d(x)
+
+
+batch_size = 8
+in_channels = 32
+out_channels = 64
+size = 512
+kernel_size = (5, 9)
+stride = 1
+padding = (2, 4)
+dilation = (2, 3)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, size, size)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, stride, padding, dilation]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 3, "in_channels": 12, "out_channels": 16, "size": 32},
+    hidden={"batch_size": 2, "in_channels": 5, "out_channels": 7, "size": 23},
+)

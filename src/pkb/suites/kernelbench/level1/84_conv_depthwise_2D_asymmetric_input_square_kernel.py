@@ -1,0 +1,47 @@
+"""Convolution of every channel of images by itself; there are as many output as input channels."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, bias=False):
+        super().__init__()
+        self.conv2d = nn.Conv2d(
+            in_channels,
+            out_channels,
+            (kernel_size, kernel_size),
+            stride=stride,
+            padding=padding,
+            groups=in_channels,
+            bias=bias,
+        )
+
+    def forward(self, x):
+        return self.conv2d(x)
+
+
+batch_size = 64
+in_channels = 128
+out_channels = in_channels
+height = 256
+width = 512
+kernel_size = 3
+stride = 1
+padding = 0
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, stride, padding]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 4, "in_channels": 16, "height": 16, "width": 24},
+    hidden={"batch_size": 3, "in_channels": 7, "height": 11, "width": 17},
+)
