@@ -17,6 +17,7 @@ from pkb.judge.check import Outputs, Wrong, check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.conduct import check_conduct, check_kept, left_behind
 from pkb.judge.failure import Failure
+from pkb.judge.kernels import check_kernels
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
 from pkb.judge.profile import Profile, profile_of, take_profile
@@ -179,6 +180,8 @@ class Judge:
             first = first or seen.outputs
         check_kept(world, {rank: first[0, rank] for rank in range(setup.world)}, setup.limits.trial_s)
         seen.library_calls = check_conduct(world, seen.track, setup.limits.trial_s)
+        if seen.track is Track.SCRATCH and self.platform.names_kernels:
+            check_kernels(world, setup, self.seeds)
 
     def _profile(self, setup: Setup, candidate: Candidate, seen: Seen) -> Profile:
         """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
