@@ -35,8 +35,8 @@ def register(app: typer.Typer) -> None:
 
 def lint(
     problems: o.Problems,
-    suite: o.SuiteFolder = None,
-    nproc: o.Nproc = 4,
+    suite: o.SuiteName = "parallel",
+    nproc: o.UsualNproc = None,
     dtype: Annotated[str, typer.Option(help="One or more, with commas.")] = "float32,bfloat16",
     trials: o.Trials = 5,
     timeout: o.Timeout = 10.0,
@@ -54,7 +54,8 @@ def lint(
     bad = 0
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if markdown:
-            command = f"pkb lint {problems} --nproc {nproc} --markdown"
+            chosen = f" --suite {suite}" if suite != "parallel" else f" --nproc {nproc}" if nproc else ""
+            command = f"pkb lint {problems}{chosen} --markdown"
             print(_PAGE.format(command=command, platform=judge.platform.name, today=date.today()), end="", flush=True)
         for problem in o.chosen_suite(suite).select(problems):
             for name in dtype.split(","):

@@ -1,9 +1,10 @@
 """One call of a solution on one rank: its arguments, and what there is to say about its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,6 +39,9 @@ class Call:
             _bump(args, problem.inputs(_reseeded(case)), *bump)
         return cls(problem, case, widened(args) if oracle else args, delay, oracle, bump)
 
+    def begin(self) -> None:
+        self.problem.begin(self.case)
+
     def argument_bytes(self) -> int:
         return sum(tensor.nbytes for tensor in tensors(self.args))
 
@@ -62,19 +66,15 @@ class Call:
 
     def _changed_arguments(self) -> list[str]:
         """Drawing again from the same seed shows what the call left of its inputs, and holds no copies."""
-        again = Call.drawn(self.problem, _copy(self.case), oracle=self.oracle, bump=self.bump).args
+        # A copy has its streams at their beginning.
+        again = Call.drawn(self.problem, replace(self.case), oracle=self.oracle, bump=self.bump).args
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, again, self.args, strict=False)
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]
 
 
-def _copy(case: Case, **changes: Any) -> Case:
-    """With its streams at their beginning."""
-    return Case(**{field.name: getattr(case, field.name) for field in fields(case)} | changes)
-
-
 def _reseeded(case: Case) -> Case:
-    return _copy(case, seed=case.seed ^ 1)
+    return replace(case, seed=case.seed ^ 1)
 
 
 def _bump(args: Any, others: Any, which: float, where: float) -> None:
@@ -87,7 +87,8 @@ def _bump(args: Any, others: Any, which: float, where: float) -> None:
     if not own:
         return
     chosen = own[int(which * len(own))].detach()
-    place = torch.unravel_index(torch.tensor(int(where * chosen.numel())), chosen.shape)
+    # Not torch's: it would import a compiler first.
+    place = np.unravel_index(int(where * chosen.numel()), chosen.shape)
     rms = torch.nan_to_num(chosen.float(), posinf=0.0, neginf=0.0).square().mean().sqrt()
     chosen[place] = (chosen[place] + chosen[place].sign() * _BUMP * rms).to(chosen.dtype)
 

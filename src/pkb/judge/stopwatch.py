@@ -42,6 +42,7 @@ class Stopwatch:
     def warm(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
         self.tidy()
         for call in itertools.islice(itertools.cycle(calls), count):
+            call.begin()
             self._look_at(solution(*call.spare_args()))
         self.synchronize()
 
@@ -60,6 +61,7 @@ class Stopwatch:
             self._poison()
             # In an order of its own each time: who comes last would otherwise be settled for good, and matter.
             self.clock.dawdle(random.uniform(0, _LATE_S))
+            call.begin()
             self.meet()
             before = self.clock.mark()
             output = solution(*call.args)
@@ -77,6 +79,7 @@ class Stopwatch:
     def stretch(self, calls: Sequence[Call], solution: Solution, count: int, spin_s: float) -> None:
         self.clock.hold_back(spin_s)
         for call in itertools.islice(itertools.cycle(calls), count):
+            call.begin()
             self.meet()
             solution(*call.args)
         self.synchronize()

@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ PROBE_TRIAL = 500_001
 """The same inputs in every call, but for one element of one rank: what depends on it must move."""
 WHOLE_TRIAL = 1
 """The trial that draws whole numbers, for problems whose sums are then exact."""
+BY_NAME, BY_SEED = "by name", "by seed"
+"""Where a model's weights come from: drawn for each of the reference's names, or the constructor's own."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class Setup:
     limits: Limits = field(default_factory=Limits)
     extra: tuple[int, ...] = (HIDDEN_TRIAL, PROBE_TRIAL)
     """Trials beyond the ordinary ones."""
+    state: str = ""
+    """Of a model: BY_NAME or BY_SEED."""
+    published: bool = False
+    """Of a model: inputs and weights as the public convention has them."""
 
     def __post_init__(self) -> None:
         self.problem.case(self.size, self.dtype, self.world)
@@ -48,19 +55,56 @@ class Setup:
     def all_trials(self) -> tuple[int, ...]:
         return (*range(self.trials), *self.extra)
 
+    def of_a_model(self, published: bool) -> "Setup":
+        """With sound weights and inputs, and a hidden size where there is one; or all as published."""
+        if published:
+            return replace(self, published=True, state=BY_SEED, extra=())
+        hidden = (HIDDEN_TRIAL,) if self.problem.hidden_size(self.dtype, self.world) else ()
+        return replace(self, state=BY_NAME, extra=(*hidden, PROBE_TRIAL))
+
+    def facts(self) -> dict[str, Any]:
+        """What a record says about how the problem was posed."""
+        drawn = {"inputs": "published" if self.published else "sound", "state": self.state} if self.state else {}
+        return self.size.facts() | {"dtype": self.dtype, "world": self.world} | drawn
+
     def size_of(self, trial: int) -> Size:
-        return self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else self.size
+        hidden = self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else None
+        return hidden or self.size
 
     def case(self, rank: int, trial: int) -> Case:
         size, whole = self.size_of(trial), self.whole(trial)
-        return self.problem.case(size, self.dtype, self.world, rank, trial=_variant(trial), whole=whole)
+        seeds: dict[str, Any] = {"trial": _variant(trial), "whole": whole, "published": self.published}
+        return self.problem.case(size, self.dtype, self.world, rank, **seeds)
 
     def whole(self, trial: int) -> bool:
         return self.problem.exact_sums and trial == min(WHOLE_TRIAL, self.trials - 1)
 
     def shape(self, trial: int) -> Message:
-        size = self.size_of(trial)
-        return {"m": size.m, "n": size.n, "dtype": self.dtype} | {"trial": _variant(trial), "whole": self.whole(trial)}
+        return {
+            "size": asdict(self.size_of(trial)),
+            "dtype": self.dtype,
+            "trial": _variant(trial),
+            "whole": self.whole(trial),
+            "published": self.published,
+        }
+
+    def recipe(self, seeds: Seeds, trial: int) -> Message | None:
+        """How a model is built for a trial: with other weights in each, but the same in all that is timed."""
+        seed = seeds.of(self.problem.stem, min(trial, FIRST_TIMED_TRIAL), "state")
+        return self.problem.recipe(self.size_of(trial), seed, self.state == BY_NAME)
+
+    def agreed(self, world: World, seeds: Seeds) -> "Setup":
+        """Build a candidate's model once, to see what it holds: this setup, or one whose weights it can be given."""
+        recipe = self.problem.recipe(self.size, seeds.of(self.problem.stem, "thrown away"), by_name=False)
+        if recipe is None:
+            return self
+        (answer,) = world.ask({"do": "hold", "case": self.shape(0), "recipe": recipe}, "load", self.limits.load_s)
+        try:
+            held = {str(name): [int(size) for size in shape] for name, shape in answer["held"].items()}
+        except FORGED as error:
+            raise garbled(world, 0, "load") from error
+        taken = self.state == BY_NAME and self.problem.takes(held, self.size)
+        return replace(self, state=BY_NAME if taken else BY_SEED)
 
     def prepare(
         self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0, first: int = 0
@@ -69,7 +113,8 @@ class Setup:
 
         def message(rank: int) -> Message:
             calls = [self._call(seeds, trial, first + call, rank, jitter) for call in range(self.calls)]
-            return {"do": "prepare", "case": self.shape(trial), "calls": calls, "oracle": oracle}
+            order = {"do": "prepare", "case": self.shape(trial), "calls": calls, "oracle": oracle}
+            return order | {"recipe": self.recipe(seeds, trial)}
 
         world.ask(message, "prepare", self.limits.trial_s)
 
@@ -77,7 +122,8 @@ class Setup:
         place = (self.problem.stem, trial, call)
         drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else place
         late = seeds.random(*place, "late")
-        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
+        # Alone, nobody can be late.
+        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter * (self.world > 1)
         return {
             "seed": seeds.of(*drawn, rank),
             "shared_seed": seeds.of(*drawn, "shared"),
