@@ -114,9 +114,10 @@ class ModelProblem(Problem):
                     drawn = module.get_inputs()
         return tuple(mapped(value, lambda t: _moved(t, case)) for value in drawn)
 
-    def recipe(self, size: Size, seed: int, by_name: bool) -> dict[str, Any]:
-        """The seed of the constructor; by name, also how each weight of the reference is drawn."""
-        return {"seed": seed, "weights": [weight.told() for weight in self.weights(size)] if by_name else None}
+    def recipe(self, size: Size, seed: int, by_name: bool, without: str = "") -> dict[str, Any]:
+        """The seed of the constructor; by name, also how each weight of the reference is drawn, or all but one."""
+        drawn = [weight.told() for weight in self.weights(size) if weight.name != without] if by_name else None
+        return {"seed": seed, "weights": drawn}
 
     def built(self, entry: Any, case: Case, recipe: Mapping[str, Any]) -> nn.Module:
         """A `ModelNew`, or else the problem's own model, in the case's dtype and with the recipe's weights."""

@@ -137,7 +137,7 @@ class Problem:
         """The reference as a candidate's file: the one that must always be right."""
         return self.shown()
 
-    def recipe(self, size: Size, seed: int, by_name: bool) -> dict[str, Any] | None:
+    def recipe(self, size: Size, seed: int, by_name: bool, without: str = "") -> dict[str, Any] | None:
         """What a rank must know to build the solution of a trial; None where it is ready when it is loaded."""
         return None
 

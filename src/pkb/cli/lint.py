@@ -37,7 +37,9 @@ def lint(
     problems: o.Problems,
     suite: o.SuiteName = "parallel",
     nproc: o.UsualNproc = None,
-    dtype: Annotated[str, typer.Option(help="One or more, with commas.")] = "float32,bfloat16",
+    dtype: Annotated[
+        str | None, typer.Option(help="One or more, with commas; float32,bfloat16 if none is given, of models float32.")
+    ] = None,
     trials: o.Trials = 5,
     timeout: o.Timeout = 10.0,
     platform: o.PlatformName = "auto",
@@ -58,7 +60,7 @@ def lint(
             command = f"pkb lint {problems}{chosen} --markdown"
             print(_PAGE.format(command=command, platform=judge.platform.name, today=date.today()), end="", flush=True)
         for problem in o.chosen_suite(suite).select(problems):
-            for name in dtype.split(","):
+            for name in (dtype or ("float32" if problem.builds else "float32,bfloat16")).split(","):
                 try:
                     setup = judge.pose(problem, nproc=nproc, dtype=name.strip(), trials=trials)
                 except UsageError as error:

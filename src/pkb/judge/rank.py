@@ -29,6 +29,7 @@ from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.extensions import BuildError, install
 from pkb.judge.faults import faulty
+from pkb.judge.model_faults import operations
 from pkb.judge.oracle import in_float64, widened
 from pkb.judge.profilers import PROFILERS
 from pkb.judge.stopwatch import Stopwatch, poison
@@ -210,6 +211,10 @@ class Rank:
         self.calls = []
         self.first = self.first or leaves[: len(results[0]["leaves"])]
         return {"results": results}, leaves
+
+    def operations(self) -> tuple[Message, list[Tensor]]:
+        """Operations of the first prepared call that could be left out."""
+        return {"operations": operations(self.solution, *self.calls[0].args)}, []
 
     def again(self) -> tuple[Message, list[Tensor]]:
         """What the first call of all returned, as it is now."""

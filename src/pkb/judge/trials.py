@@ -47,6 +47,8 @@ class Setup:
     """Of a model: BY_NAME or BY_SEED."""
     published: bool = False
     """Of a model: inputs and weights as the public convention has them."""
+    without: str = ""
+    """Of a model: a weight that is left as the constructor made it, to see whether that shows."""
 
     def __post_init__(self) -> None:
         self.problem.case(self.size, self.dtype, self.world)
@@ -91,7 +93,7 @@ class Setup:
     def recipe(self, seeds: Seeds, trial: int) -> Message | None:
         """How a model is built for a trial: with other weights in each, but the same in all that is timed."""
         seed = seeds.of(self.problem.stem, min(trial, FIRST_TIMED_TRIAL), "state")
-        return self.problem.recipe(self.size_of(trial), seed, self.state == BY_NAME)
+        return self.problem.recipe(self.size_of(trial), seed, self.state == BY_NAME, self.without)
 
     def agreed(self, world: World, seeds: Seeds) -> "Setup":
         """Build a candidate's model once, to see what it holds: this setup, or one whose weights it can be given."""
