@@ -50,7 +50,7 @@ def measure(
     nursery, platform = candidate.nursery, candidate.nursery.platform
     with ExitStack() as stack:
         reference, gap_us = _twin(setup, nursery, candidate_gap_us, stack)
-        plan = Plan.of(reference, setup, seeds, rigor, worlds=2 + len(baselines))
+        plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
