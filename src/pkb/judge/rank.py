@@ -27,6 +27,7 @@ from pkb.case import Case
 from pkb.judge.baselines import COMPILED
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
+from pkb.judge.excerpts import excerpted
 from pkb.judge.extensions import BuildError, install
 from pkb.judge.faults import faulty
 from pkb.judge.model_faults import operations
@@ -81,6 +82,8 @@ class Rank:
         self.watch: Watch | None = None
         """In a candidate's world, from just before it is imported."""
         self.epochs = False
+        self.held: list[list[Tensor]] = []
+        """Results that the judge may ask for, call by call."""
         self.first: list[Tensor] = []
         """What the first call of all returned."""
         self.calls: list[Call] = []
@@ -173,7 +176,7 @@ class Rank:
         self, case: Message, calls: list[Message], oracle: bool = False, recipe: Message | None = None
     ) -> tuple[Message, list[Tensor]]:
         """Build the solution, where a recipe says how, and draw the inputs of the next calls."""
-        self.calls = []
+        self.calls, self.held = [], []
         if recipe:
             self._build(case, recipe, oracle)
         if self.watch:
@@ -192,7 +195,7 @@ class Rank:
             self.built = wanted
 
     def run(self, count: bool = False) -> tuple[Message, list[Tensor]]:
-        """The prepared calls, back to back; then what they returned. With `count`, library calls are counted."""
+        """The prepared calls, back to back; what they returned is held. With `count`, library calls are counted."""
         outputs: list[Any] = []
         counted = self.watch.counting() if self.watch and count else contextlib.nullcontext()
         with in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else counted:
@@ -203,22 +206,28 @@ class Rank:
                 outputs.append(self.solution(*call.args))
         self.platform.delay(0.0)
         self.platform.synchronize()
-        leaves: list[Tensor] = []
+        self.held = [[] for _ in outputs]
         results = [
-            call.result(output, outputs[:k], leaves)
+            call.result(output, outputs[:k], self.held[k])
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
         self.calls = []
-        self.first = self.first or leaves[: len(results[0]["leaves"])]
-        return {"results": results}, leaves
+        self.first = self.first or self.held[0]
+        return {"results": results}, []
+
+    def hand_over(self, starts: list[list[list[int] | None]]) -> tuple[Message, list[Tensor]]:
+        """The tensors held, or pieces of them: where these start in each, call by call."""
+        pairs = [pair for call in zip(self.held, starts, strict=True) for pair in zip(*call, strict=True)]
+        return {}, [excerpted(tensor, pieces) for tensor, pieces in pairs]
 
     def operations(self) -> tuple[Message, list[Tensor]]:
         """Operations of the first prepared call that could be left out."""
         return {"operations": operations(self.solution, *self.calls[0].args)}, []
 
     def again(self) -> tuple[Message, list[Tensor]]:
-        """What the first call of all returned, as it is now."""
-        return {}, self.first
+        """Hold what the first call of all returned, as it is now."""
+        self.held = [self.first]
+        return {}, []
 
     def conduct(self) -> tuple[Message, list[Tensor]]:
         """What there was to notice since the candidate was loaded."""
@@ -252,9 +261,9 @@ class Rank:
         return self.stopwatch.block(self.calls, self.solution, spin_s, flush, keep_from), []
 
     def kept(self, call: int) -> tuple[Message, list[Tensor]]:
-        """What one call of the last timed block returned."""
-        leaves: list[Tensor] = []
-        return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], leaves)]}, leaves
+        """Hold what one call of the last timed block returned."""
+        self.held = [[]]
+        return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], self.held[0])]}, []
 
     def stretch(self, count: int, spin_s: float, empty: bool = False) -> tuple[Message, list[Tensor]]:
         """So many calls without a clock: the judge holds its own. `empty` leaves out the solution."""
@@ -293,7 +302,7 @@ def _entry(module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
         raise AttributeError(f"the file defines no `{name}`; define it with the reference's signature")
     if not callable(getattr(module, name)):
-        raise TypeError(f"`{name}` cannot be called")
+        raise TypeError(f"`{name}` is not a function or a class")
     return getattr(module, name)
 
 
@@ -320,7 +329,7 @@ def _told(error: BaseException) -> Message:
 
 def _advice(error: BaseException) -> str | None:
     text = str(error)
-    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
         return "a rank's memory is limited; allocate less, or choose a smaller --size"
     if "not compiled with CUDA" in text or "No CUDA GPUs" in text or "NVIDIA driver" in text:
         return "this rank runs on the CPU; take the device from the arguments (tensor.device), not by name"

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pkb.judge.check import Outputs, Wrong, check_facts, check_values
+from pkb.judge.check import Wrong, check_facts, check_values
 from pkb.judge.failure import Failure
 from pkb.judge.nursery import Nursery
 from pkb.judge.outside import calls_for, check_claim, slope
@@ -20,7 +20,7 @@ from pkb.judge.reference import Reference, expected_calls, reference_world
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.sides import Plan, Side, alike, launch_gap
-from pkb.judge.trials import FIRST_TIMED_TRIAL, Result, Setup, garbled, kept_results, tensors_of
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Outputs, Result, Setup, garbled, handed_over, kept_results
 from pkb.judge.world import World
 from pkb.platforms import Platform
 from pkb.record import Verdict
@@ -137,7 +137,9 @@ def _sample(theirs: Side, block: int, largest: int) -> Sample:
         # Before a byte is read, as the judge has no expected shapes yet.
         if sum(leaf.nbytes for leaf in result.leaves) > _PLAUSIBLE_GROWTH * max(largest, 1 << 20):
             raise garbled(theirs.world, result.rank, "hand over its timed results")
-    return Sample(block, call, results, {(0, r.rank): tensors_of(r, theirs.world, seconds) for r in results})
+    trial = FIRST_TIMED_TRIAL + block
+    outputs = handed_over(theirs.world, theirs.setup, theirs.seeds, trial, results, first=call)
+    return Sample(block, call, results, outputs)
 
 
 def _check(sample: Sample, ours: Side, expected: Reference) -> None:
