@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from pkb.case import Case
 from pkb.cost import Cost, Link
 from pkb.errors import UsageError
-from pkb.problem import Problem, Size
+from pkb.problem import Problem, Size, dtype_named
 from pkb.shown import shown_source
 from pkb.sound import Normal, Weight, fill, held_by, signed, weights
 from pkb.trees import mapped, tensors
@@ -56,10 +57,13 @@ class ModelProblem(Problem):
     """Weights, by patterns of their names, for which the usual sound draw will not do."""
     level: int = 0
     is_sealed: bool = False
+    originals: dict[Any, nn.Module] = field(default_factory=dict, repr=False)
+    """References as constructed, in ranks that build them again and again."""
 
     entry: ClassVar[str] = "ModelNew"
     builds: ClassVar[bool] = True
     usual_world: ClassVar[int] = 1
+    usual_trials: ClassVar[int] = 3
 
     def bound_to(self, module: ModuleType, path: Path) -> "ModelProblem":
         number, _, name = path.stem.partition("_")
@@ -114,22 +118,39 @@ class ModelProblem(Problem):
                     drawn = module.get_inputs()
         return tuple(mapped(value, lambda t: _moved(t, case)) for value in drawn)
 
-    def recipe(self, size: Size, seed: int, by_name: bool, without: str = "") -> dict[str, Any]:
-        """The seed of the constructor; by name, also how each weight of the reference is drawn, or all but one."""
-        drawn = [weight.told() for weight in self.weights(size) if weight.name != without] if by_name else None
-        return {"seed": seed, "weights": drawn}
+    def recipe(self, size: Size, seeds: tuple[int, int], by_name: bool, without: str = "") -> dict[str, Any]:
+        """By name: how each weight of the reference is drawn, or all but one, over what the constructor made of a seed
+        that is always the same. Otherwise what it makes of the trial's seed is all."""
+        always, own = seeds
+        if not by_name:
+            return {"construct": own}
+        drawn = [weight.told() for weight in self.weights(size) if weight.name != without]
+        return {"construct": always, "draw": own, "weights": drawn}
 
     def built(self, entry: Any, case: Case, recipe: Mapping[str, Any]) -> nn.Module:
         """A `ModelNew`, or else the problem's own model, in the case's dtype and with the recipe's weights."""
-        module = self.at(case.size)
-        kind = entry or module.Model
-        # As published: on the CPU, and from the same seed on both sides.
-        torch.manual_seed(recipe["seed"])
-        arguments = module.get_init_inputs()
-        torch.manual_seed(recipe["seed"])
-        model = kind(*arguments).to(device=case.device, dtype=case.dtype)
-        fill(model, [Weight.heard(told) for told in recipe["weights"] or ()], recipe["seed"])
+        if "weights" not in recipe:
+            return self._constructed(entry, case, recipe["construct"])
+        # The reference is only copied: constructors draw values for all weights, which are then replaced.
+        made = self._constructed if entry else self._copied
+        model = made(entry, case, recipe["construct"])
+        fill(model, [Weight.heard(told) for told in recipe["weights"]], recipe["draw"])
         return model
+
+    def _constructed(self, entry: Any, case: Case, seed: int) -> nn.Module:
+        """As published: on the CPU, from the same seed on both sides."""
+        module = self.at(case.size)
+        with torch.no_grad():
+            torch.manual_seed(seed)
+            arguments = module.get_init_inputs()
+            torch.manual_seed(seed)
+            return (entry or module.Model)(*arguments).to(device=case.device, dtype=case.dtype)
+
+    def _copied(self, entry: None, case: Case, seed: int) -> nn.Module:
+        key = (case.size, case.dtype, seed)
+        if key not in self.originals:
+            self.originals[key] = self._constructed(entry, case, seed)
+        return deepcopy(self.originals[key])
 
     def takes(self, held: Mapping[str, Sequence[int]], size: Size) -> bool:
         """All of the reference's weights are there, and nothing that may have been computed from them."""
@@ -152,6 +173,10 @@ class ModelProblem(Problem):
         if self.is_sealed:
             vars(module).pop("Model", None)
         return module
+
+    def call_bytes(self, size: Size, dtype: str) -> float:
+        """Only the published size may be large."""
+        return sum(_work(self, size.name, dtype_named(dtype))[1]) if size.name == "paper" else 0.0
 
     def cost(self, case: Case) -> Cost:
         """What torch counts when it runs the model without values; each input, weight and result moved once."""
@@ -226,6 +251,10 @@ def _work(problem: ModelProblem, size: str, dtype: torch.dtype) -> tuple[float, 
     case = replace(problem.case(size, "float32"), dtype=dtype, device=torch.device("meta"), published=True)
     arguments = problem.inputs(case)
     read = float(sum(t.nbytes for t in [*tensors(arguments), *tensors(model)]))
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        results = model(*arguments)
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            results = model(*arguments)
+    except Exception:
+        # What depends on values cannot run without them: the least is all that is known.
+        return 0.0, (read, 0.0)
     return float(counter.get_total_flops()), (read, float(sum(t.nbytes for t in tensors(results))))

@@ -69,6 +69,7 @@ class Problem:
     builds: ClassVar[bool] = False
     """Whether the entry makes solutions, and is not one itself."""
     usual_world: ClassVar[int] = 4
+    usual_trials: ClassVar[int] = 5
 
     def bound_to(self, module: ModuleType, path: Path) -> "Problem":
         number, _, name = path.stem.partition("_")
@@ -137,7 +138,11 @@ class Problem:
         """The reference as a candidate's file: the one that must always be right."""
         return self.shown()
 
-    def recipe(self, size: Size, seed: int, by_name: bool, without: str = "") -> dict[str, Any] | None:
+    def call_bytes(self, size: Size, dtype: str) -> float:
+        """What the arguments and results of one call weigh; 0 where it does not matter."""
+        return 0.0
+
+    def recipe(self, size: Size, seeds: tuple[int, int], by_name: bool, without: str = "") -> dict[str, Any] | None:
         """What a rank must know to build the solution of a trial; None where it is ready when it is loaded."""
         return None
 

@@ -30,6 +30,8 @@ _SCALE = Normal(1.0, 0.5)
 _FREE = Normal(0.0, 1.0)
 _GAIN = math.sqrt(2)
 """Keeps the size of a signal through layers with a ReLU."""
+_TABLE = 1_000_003
+"""So many values are drawn, and repeated in larger weights: a prime, so that rows differ all the same."""
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
@@ -45,7 +47,12 @@ class Weight:
         """The same values for the same seed and name, in whatever order weights are drawn."""
         own = hashlib.sha256(f"{seed}:{self.name}".encode()).digest()
         generator = torch.Generator(device=device).manual_seed(int.from_bytes(own[:7], "big"))
-        return self.how.mean + self.how.std * torch.randn(self.shape, generator=generator, device=device)
+        count = math.prod(self.shape)
+        values = torch.randn(min(count, _TABLE), generator=generator, device=device)
+        values = values.mul_(self.how.std).add_(self.how.mean)
+        return (
+            values.repeat(-(-count // _TABLE))[:count].view(self.shape) if count > _TABLE else values.view(self.shape)
+        )
 
     def told(self) -> list[Any]:
         """As a message has it."""

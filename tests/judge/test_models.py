@@ -11,7 +11,7 @@ from pkb.judge.rigor import Rigor
 from pkb.judge.trials import BY_NAME, BY_SEED
 from pkb.problem import Problem
 from pkb.record import Record, Verdict
-from pkb.registry import Suite, load
+from pkb.registry import Suite, load, load_file
 
 SUITE = Suite(Path(__file__).parents[1] / "models")
 DROPOUT, RECURRENT = SUITE.load("L2/7"), SUITE.load("L3/4")
@@ -192,3 +192,48 @@ def test_models_run_alone(judge: Judge) -> None:
         judge.pose(DROPOUT, size="large")
     with pytest.raises(UsageError, match="choose from sound, published"):
         judge.pose(DROPOUT, inputs="random")
+
+
+LARGE = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.double().sin().to(x.dtype)
+
+
+rows = 640
+
+
+def get_inputs():
+    return [torch.rand(rows, 8192)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_large_results_are_compared_in_pieces(judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "1_large.py"
+    path.write_text(LARGE)
+    problem = load_file(path)
+    new = LARGE.replace("class Model(", "class ModelNew(")
+    setup = judge.pose(problem, trials=1, calls=2)
+    assert judge.judge(setup, Candidate.of(new.encode())).correct
+    record = judge.judge(setup, Candidate.of(_spoiled(new, "[-1, -3] += 0.1")), screen=False)
+    assert (record.verdict, record.evidence["index"]) == (Verdict.WRONG, [639, 8189])
+    assert record.evidence["total"] == 1 << 22
+    assert not judge.judge(setup, Candidate.of(_spoiled(new, "[300:320] = 0"))).correct
+
+
+def _spoiled(source: str, how: str) -> bytes:
+    computed = "x.double().sin().to(x.dtype)"
+    return source.replace(f"return {computed}", f"y = {computed}\n        y{how}\n        return y").encode()
+
+
+def test_heavy_calls_are_made_one_at_a_time(judge: Judge) -> None:
+    assert judge.pose("L1/19", size="paper").calls == 1
+    assert judge.pose("L1/19", size="tiny").calls == 3

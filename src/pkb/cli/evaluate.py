@@ -35,7 +35,7 @@ def evaluate(
     backend: o.BackendName = None,
     track: o.TrackName = "any",
     nproc: o.UsualNproc = None,
-    trials: o.Trials = 5,
+    trials: o.UsualTrials = None,
     dtype: o.Dtype = "float32",
     size: o.UsualSize = None,
     inputs: o.Inputs = "sound",

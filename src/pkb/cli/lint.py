@@ -40,7 +40,7 @@ def lint(
     dtype: Annotated[
         str | None, typer.Option(help="One or more, with commas; float32,bfloat16 if none is given, of models float32.")
     ] = None,
-    trials: o.Trials = 5,
+    trials: o.UsualTrials = None,
     timeout: o.Timeout = 10.0,
     platform: o.PlatformName = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="How each wrong variant was rejected.")] = False,

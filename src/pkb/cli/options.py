@@ -39,6 +39,9 @@ Inputs = Annotated[
     str, typer.Option("--inputs", help="Of models: sound, or published, which is the public convention to the letter.")
 ]
 Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
+UsualTrials = Annotated[
+    int | None, typer.Option("--trials", min=1, help="Rounds of fresh inputs; 5 unless said otherwise, of models 3.")
+]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 SizeName = Annotated[str, typer.Option("--size", help="tiny, paper or large.")]
 UsualSize = Annotated[str | None, typer.Option("--size", help="tiny, paper or large; tiny if there is one.")]

@@ -21,7 +21,7 @@ def evaluate(
     nproc: int | None = None,
     size: str | Size | None = None,
     dtype: str = "float32",
-    trials: int = 5,
+    trials: int | None = None,
     inputs: str = "sound",
     backend: str | None = None,
     track: str = "any",

@@ -1,21 +1,20 @@
 """One candidate's trial against the reference: form, facts, then values, on every rank."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
+import numpy as np
 
 from pkb.judge.compare import Mismatch, Tolerance, compare
+from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
 from pkb.judge.reference import ExpectedCall, Reference
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import Leaf, Result, Setup, run_trial, tensors_of
+from pkb.judge.trials import Leaf, Outputs, Result, Setup, handed_over, run_trial
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.trees import difference
-
-Outputs = dict[tuple[int, int], list[Tensor]]
-"""(call, rank): the tensors that were returned."""
 
 
 class Wrong(Failure):
@@ -39,9 +38,9 @@ def check_trial(
     """Run one trial; the outputs when all are right, Wrong when one is not. `count`: the ranks count library calls."""
     setup.prepare_warily(world, seeds, trial, jitter)
     results = run_trial(world, setup, f"trial {trial}", count)
-    # The tensors are read only when their shapes are the expected ones.
+    # The tensors are fetched only when their shapes are the expected ones.
     check_facts(results, reference, trial)
-    outputs = {(r.call, r.rank): tensors_of(r, world, setup.limits.trial_s) for r in results}
+    outputs = handed_over(world, setup, seeds, trial, results)
     check_values(results, outputs, reference, trial, tolerance)
     return outputs
 
@@ -111,9 +110,17 @@ def check_values(
         for k in expected.judged:
             mismatch = compare(outputs[result.call, result.rank][k], expected.outputs[k], tolerance)
             if mismatch:
-                wrong.append((result, k, mismatch))
+                wrong.append((result, k, _located(mismatch, expected.excerpts[k], result.leaves[k])))
     if wrong:
         raise _wrong_values(wrong, outputs, trial)
+
+
+def _located(mismatch: Mismatch, excerpt: Excerpt | None, leaf: Leaf) -> Mismatch:
+    """With the place in the whole tensor."""
+    if excerpt is None:
+        return mismatch
+    place = np.unravel_index(excerpt.place(mismatch.index[0]), leaf.shape)
+    return replace(mismatch, index=[int(i) for i in place])
 
 
 def _wrong_values(wrong: list[tuple[Result, int, Mismatch]], outputs: Outputs, trial: int) -> Wrong:

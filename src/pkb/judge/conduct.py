@@ -1,17 +1,17 @@
 """What the judge makes of a candidate's conduct between results."""
 
-import time
 from collections import Counter
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from pkb.judge.channel import FORGED, ChannelClosed, Message
+from pkb.judge.channel import FORGED, Message
 from pkb.judge.check import Wrong
 from pkb.judge.compare import raw
 from pkb.judge.failure import Failure
-from pkb.judge.trials import garbled
+from pkb.judge.reference import Reference
+from pkb.judge.seeds import Seeds
+from pkb.judge.trials import Outputs, Setup, garbled, handed_over
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.screen import Track
@@ -56,12 +56,13 @@ def _check(answer: Message, rank: int) -> None:
         )
 
 
-def check_kept(world: World, earlier: dict[int, list[Tensor]], seconds: float) -> None:
-    """Raise if a result of an earlier trial, by rank, is not what it was when it was handed over."""
-    world.ask({"do": "again"}, "its earlier results", seconds)
-    for rank, tensors in earlier.items():
-        for k, before in enumerate(tensors):
-            if not torch.equal(raw(_received_like(before, world, rank, seconds)), raw(before)):
+def check_kept(world: World, setup: Setup, seeds: Seeds, reference: Reference, earlier: Outputs) -> None:
+    """Raise if what the first call of all returned is not what it was when it was handed over."""
+    world.ask({"do": "again"}, "its earlier results", setup.limits.trial_s)
+    results = [reference.calls[0, 0, rank].result for rank in range(setup.world)]
+    for (_, rank), tensors in handed_over(world, setup, seeds, 0, results).items():
+        for k, (now, before) in enumerate(zip(tensors, earlier[0, rank], strict=True)):
+            if not torch.equal(raw(now), raw(before)):
                 raise Wrong(
                     f"rank {rank}, output {k}: a result changed after it was returned; every call must return memory "
                     "of its own, and be done with it",
@@ -69,13 +70,6 @@ def check_kept(world: World, earlier: dict[int, list[Tensor]], seconds: float) -
                     rank=rank,
                     output=k,
                 )
-
-
-def _received_like(tensor: Tensor, world: World, rank: int, seconds: float) -> Tensor:
-    try:
-        return world.channels[rank].receive_tensor(tensor.shape, tensor.dtype, time.monotonic() + seconds)
-    except (ChannelClosed, TimeoutError) as error:
-        raise garbled(world, rank, "hand over its earlier results") from error
 
 
 def left_behind(commands: list[str]) -> Failure:

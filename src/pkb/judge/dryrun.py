@@ -6,7 +6,7 @@ from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
 from pkb.judge.profile import Profile, run_profiled, take_profile
 from pkb.judge.seen import Seen
-from pkb.judge.trials import Setup, run_trial, tensors_of
+from pkb.judge.trials import Setup, handed_over, run_trial
 from pkb.judge.world import World
 from pkb.samples import sample_line
 
@@ -26,8 +26,8 @@ def dry_run(judge: Judge, setup: Setup, candidate: Candidate, profiler: str | No
     with judge.candidate_world(setup, candidate, seen) as (world, setup):
         setup.prepare(world, judge.seeds, trial=0)
         ranks = []
-        for result in run_trial(world, setup, "the call"):
-            tensors = tensors_of(result, world, setup.limits.trial_s)
+        results = run_trial(world, setup, "the call")
+        for tensors in handed_over(world, setup, judge.seeds, 0, results).values():
             ranks.append([sample_line(f"output {k}", tensor) for k, tensor in enumerate(tensors)])
         profile = _profiled(world, judge, setup, profiler)
         world.end()

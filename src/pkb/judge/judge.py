@@ -13,7 +13,7 @@ from pkb.judge import artifacts, cache
 from pkb.judge.admission import admit
 from pkb.judge.build import build, entry_of, extensions
 from pkb.judge.channel import Message
-from pkb.judge.check import Outputs, Wrong, check_trial
+from pkb.judge.check import Wrong, check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.conduct import check_conduct, check_kept, left_behind
 from pkb.judge.failure import Failure
@@ -28,7 +28,7 @@ from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.sides import launch_gap
 from pkb.judge.timing import measure
-from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Setup
+from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Outputs, Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.problem import Problem, Size
@@ -86,7 +86,7 @@ class Judge:
         nproc: int | None = None,
         size: str | Size | None = None,
         dtype: str = "float32",
-        trials: int = 5,
+        trials: int | None = None,
         calls: int = 3,
         inputs: str = "sound",
     ) -> Setup:
@@ -100,7 +100,8 @@ class Judge:
             raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {world}; lower --nproc")
         if inputs not in INPUTS:
             raise UsageError(f"unknown inputs {inputs!r}; choose from {', '.join(INPUTS)}")
-        setup = Setup(found, found.size(size), dtype, world, trials, calls, self.limits)
+        rounds = trials or found.usual_trials
+        setup = Setup(found, found.size(size), dtype, world, rounds, calls, self.limits)
         return setup.of_a_model(inputs == "published") if found.builds else setup
 
     def judge(
@@ -188,7 +189,7 @@ class Judge:
             jitter = self.platform.jitter()
             seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter, count)
             first = first or seen.outputs
-        check_kept(world, {rank: first[0, rank] for rank in range(setup.world)}, setup.limits.trial_s)
+        check_kept(world, setup, self.seeds, seen.expected, first)
         seen.library_calls = check_conduct(world, seen.track, setup.limits.trial_s)
         if seen.track is Track.SCRATCH and self.platform.names_kernels:
             check_kernels(world, setup, self.seeds)

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 import torch
 
-from pkb.judge.check import Outputs, check_trial
+from pkb.judge.check import check_trial
 from pkb.judge.compare import raw
 from pkb.judge.failure import Failure
 from pkb.judge.faults import FAULTS, OUTPUTS, RIGHT
 from pkb.judge.judge import Judge
 from pkb.judge.model_faults import NOTHING, OTHER_LIBRARY, SKIP, STALE
 from pkb.judge.reference import Reference
-from pkb.judge.trials import Setup
+from pkb.judge.trials import Outputs, Setup
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.trees import tensors

@@ -6,6 +6,7 @@ cost. What drawing and digesting cost, the trusted reference world shows, which 
 is revealed afterwards, and must be right.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pkb.judge.channel import FORGED
 from pkb.judge.digest import digest
 from pkb.judge.failure import Failure
 from pkb.judge.sides import Side
-from pkb.judge.trials import FIRST_TIMED_TRIAL, garbled
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Result, garbled
 from pkb.record import Verdict
 
 _REPEATS = 5
@@ -52,9 +53,13 @@ class Stretch:
     key: int
     digests: Digests
 
-    def vouched(self, call: int, rank: int, outputs: list[Tensor]) -> bool:
-        """Whether a result that was revealed is the one that was digested."""
-        return self.digests[rank][call] == [digest(tensor, self.key) for tensor in outputs]
+    def vouched(self, call: int, result: Result, outputs: list[Tensor]) -> bool:
+        """Whether a result that was revealed is the one that was digested, as far as it was revealed whole."""
+        told = self.digests[result.rank][call]
+        known = zip(told, result.leaves, outputs, strict=False)
+        return len(told) == len(outputs) and all(
+            math.prod(leaf.shape) != tensor.numel() or digest(tensor, self.key) == own for own, leaf, tensor in known
+        )
 
 
 def calls_for(claimed_us: float, room: int) -> int:

@@ -28,6 +28,7 @@ from pkb.judge.baselines import COMPILED
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.digest import digest
+from pkb.judge.excerpts import excerpted
 from pkb.judge.extensions import install
 from pkb.judge.faults import faulty
 from pkb.judge.model_faults import operations
@@ -83,6 +84,8 @@ class Rank:
         self.watch: Watch | None = None
         """In a candidate's world, from just before it is imported."""
         self.epochs = False
+        self.held: list[list[Tensor]] = []
+        """Results that the judge may ask for, call by call."""
         self.first: list[Tensor] = []
         """What the first call of all returned."""
         self.calls: list[Call] = []
@@ -186,6 +189,7 @@ class Rank:
 
         Or take those that are `given`; to `wear`, in the memory of the last trial's.
         """
+        self.held = []
         for call, tensors in zip(calls, given or [], strict=False):
             call["given"] = [self._received(tensor) for tensor in tensors]
         if recipe:
@@ -216,7 +220,7 @@ class Rank:
             self.built = wanted
 
     def run(self, count: bool = False) -> tuple[Message, list[Tensor]]:
-        """The prepared calls, back to back; then what they returned. With `count`, library calls are counted."""
+        """The prepared calls, back to back; what they returned is held. With `count`, library calls are counted."""
         outputs: list[Any] = []
         counted = self.watch.counting() if self.watch and count else contextlib.nullcontext()
         with in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else counted:
@@ -227,24 +231,30 @@ class Rank:
                 outputs.append(self.solution(*call.args))
         self.platform.delay(0.0)
         self.platform.synchronize()
-        leaves: list[Tensor] = []
+        self.held = [[] for _ in outputs]
         results = [
-            call.result(output, outputs[:k], leaves)
+            call.result(output, outputs[:k], self.held[k])
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
         # What a result lies in is not ours to write to.
         returned = any(leaf["aliases"] for result in results for leaf in result["leaves"])
         self.worn, self.calls = [] if returned else self.calls, []
-        self.first = self.first or leaves[: len(results[0]["leaves"])]
-        return {"results": results}, leaves
+        self.first = self.first or self.held[0]
+        return {"results": results}, []
+
+    def hand_over(self, starts: list[list[list[int] | None]]) -> tuple[Message, list[Tensor]]:
+        """The tensors held, or pieces of them: where these start in each, call by call."""
+        pairs = [pair for call in zip(self.held, starts, strict=True) for pair in zip(*call, strict=True)]
+        return {}, [excerpted(tensor, pieces) for tensor, pieces in pairs]
 
     def operations(self) -> tuple[Message, list[Tensor]]:
         """Operations of the first prepared call that could be left out."""
         return {"operations": operations(self.solution, *self.calls[0].args)}, []
 
     def again(self) -> tuple[Message, list[Tensor]]:
-        """What the first call of all returned, as it is now."""
-        return {}, self.first
+        """Hold what the first call of all returned, as it is now."""
+        self.held = [self.first]
+        return {}, []
 
     def conduct(self) -> tuple[Message, list[Tensor]]:
         """What there was to notice since the candidate was loaded."""
@@ -278,9 +288,9 @@ class Rank:
         return self.stopwatch.block(self.calls, self.solution, spin_s, flush, keep_from), []
 
     def kept(self, call: int) -> tuple[Message, list[Tensor]]:
-        """What one call of the last timed block returned."""
-        leaves: list[Tensor] = []
-        return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], leaves)]}, leaves
+        """Hold what one call of the last timed block returned."""
+        self.held = [[]]
+        return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], self.held[0])]}, []
 
     def stretch(self, case: Message, calls: list[Message], spin_s: float) -> tuple[Message, list[Tensor]]:
         """Draw inputs and make calls, without a clock: the judge holds its own. Outputs wait for `digests`, `kept`."""
@@ -326,7 +336,7 @@ def _entry(module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
         raise AttributeError(f"the file defines no `{name}`; define it with the reference's signature")
     if not callable(getattr(module, name)):
-        raise TypeError(f"`{name}` cannot be called")
+        raise TypeError(f"`{name}` is not a function or a class")
     return getattr(module, name)
 
 

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from pkb.judge.compare import Expected, OwnError, overflows
+from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
 from pkb.judge.nursery import Nursery
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import Result, Setup, run_trial, tensors_of
+from pkb.judge.trials import Outputs, Result, Setup, handed_over, run_trial
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.trees import describe, rebuild
@@ -24,7 +25,8 @@ class ExpectedCall:
 
     result: Result
     outputs: list[Expected]
-    """Every output tensor, in the order of the result's leaves."""
+    """Every output tensor, or an excerpt of it, in the order of the result's leaves."""
+    excerpts: list[Excerpt | None]
     judged: list[int]
     """The outputs whose values have a defined meaning."""
 
@@ -48,7 +50,7 @@ class Reference:
 
     def largest_call(self) -> int:
         """Bytes of the largest result of one call on one rank."""
-        return max(sum(output.reference.nbytes for output in call.outputs) for call in self.calls.values())
+        return max(sum(leaf.nbytes for leaf in call.result.leaves) for call in self.calls.values())
 
     def nbytes(self) -> int:
         outputs = (output for call in self.calls.values() for output in call.outputs)
@@ -82,15 +84,16 @@ def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
 def expected_calls(world: World, setup: Setup, seeds: Seeds, trial: int, first: int = 0) -> Calls:
     """The calls of one trial, from `first` on, in a reference world: as they are, and by the oracle."""
     setup.prepare(world, seeds, trial, first=first)
-    plain = _run(world, setup)
+    results, plain = _run(world, setup, seeds, trial, first)
     setup.prepare(world, seeds, trial, oracle=True, first=first)
-    oracle = _run(world, setup)
+    _, oracle = _run(world, setup, seeds, trial, first)
     calls = {}
-    for key, (result, tensors) in plain.items():
+    for result in results:
         _refuse_changes(setup, result)
-        exact = setup.problem.exact or setup.whole(trial)
-        outputs = [_expected(setup, t, o, exact) for t, o in zip(tensors, oracle[key][1], strict=True)]
-        calls[trial, *key] = ExpectedCall(result, outputs, _judged(setup, result, trial))
+        key, exact = (result.call, result.rank), setup.problem.exact or setup.whole(trial)
+        outputs = [_expected(setup, t, o, exact) for t, o in zip(plain[key], oracle[key], strict=True)]
+        excerpts = setup.excerpts(seeds, trial, result, first)
+        calls[trial, *key] = ExpectedCall(result, outputs, excerpts, _judged(setup, result, trial))
     return calls
 
 
@@ -114,9 +117,9 @@ def reference_world(setup: Setup, nursery: Nursery, compiled: str = "") -> World
     return world
 
 
-def _run(world: World, setup: Setup) -> dict[tuple[int, int], tuple[Result, list[Tensor]]]:
+def _run(world: World, setup: Setup, seeds: Seeds, trial: int, first: int) -> tuple[list[Result], Outputs]:
     results = run_trial(world, setup, "the reference's own run")
-    return {(r.call, r.rank): (r, tensors_of(r, world, setup.limits.trial_s)) for r in results}
+    return results, handed_over(world, setup, seeds, trial, results, first)
 
 
 def _judged(setup: Setup, result: Result, trial: int) -> list[int]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pkb.judge.check import Outputs, Wrong
+from pkb.judge.check import Wrong
 from pkb.judge.failure import Failure
 from pkb.judge.logs import Logs
 from pkb.judge.pace import Timing
 from pkb.judge.profile import Profile
 from pkb.judge.reference import Reference
+from pkb.judge.trials import Outputs
 from pkb.record import Verdict
 from pkb.screen import Track
 

@@ -3,6 +3,8 @@
 import traceback
 from pathlib import Path
 
+import torch
+
 from pkb.judge.channel import Message
 from pkb.judge.extensions import BuildError
 
@@ -18,7 +20,7 @@ def told(error: BaseException) -> Message:
 
 def _advice(error: BaseException) -> str | None:
     text = str(error)
-    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
         return "a rank's memory is limited; allocate less, or choose a smaller --size"
     if "not compiled with CUDA" in text or "No CUDA GPUs" in text or "NVIDIA driver" in text:
         return "this rank runs on the CPU; take the device from the arguments (tensor.device), not by name"

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pkb.judge.check import Outputs, Wrong, check_facts, check_values
+from pkb.judge.check import Wrong, check_facts, check_values
 from pkb.judge.failure import Failure
 from pkb.judge.idleness import Idleness
 from pkb.judge.nursery import Nursery
@@ -22,7 +22,7 @@ from pkb.judge.reference import Reference, expected_calls, reference_world
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.sides import Plan, Side, alike, launch_gap
-from pkb.judge.trials import FIRST_TIMED_TRIAL, Result, Setup, garbled, kept_results, tensors_of
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Outputs, Result, Setup, garbled, handed_over, kept_results
 from pkb.judge.world import World
 from pkb.platforms import Platform
 from pkb.record import Verdict
@@ -143,7 +143,8 @@ def _sample(theirs: Side, trial: int, call: int, largest: int) -> Sample:
         # Before a byte is read, as the judge has no expected shapes yet.
         if sum(leaf.nbytes for leaf in result.leaves) > _PLAUSIBLE_GROWTH * max(largest, 1 << 20):
             raise garbled(theirs.world, result.rank, "hand over its timed results")
-    return Sample(trial, call, results, {(0, r.rank): tensors_of(r, theirs.world, seconds) for r in results})
+    outputs = handed_over(theirs.world, theirs.setup, theirs.seeds, trial, results, first=call)
+    return Sample(trial, call, results, outputs)
 
 
 def _check(sample: Sample, ours: Side, expected: Reference) -> None:
@@ -182,8 +183,9 @@ def _by_our_clock(
 
 def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample:
     sample = _sample(theirs, stretch.trial, call, largest)
-    for (_, rank), outputs in sample.outputs.items():
-        if not stretch.vouched(call, rank, outputs):
+    for result in sample.results:
+        rank = result.rank
+        if not stretch.vouched(call, result, sample.outputs[0, rank]):
             raise Failure(
                 Verdict.CHEAT,
                 f"rank {rank} handed over another result than it had when the judge's clock stopped; "

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from pkb.case import Case
 from pkb.judge.channel import FORGED, ChannelClosed, Message, wire_name
+from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
 from pkb.judge.given import Formless, given
 from pkb.judge.limits import Limits
@@ -27,6 +29,8 @@ PROBE_TRIAL = 500_001
 """The same inputs in every call, but for one element of one rank: what depends on it must move."""
 WHOLE_TRIAL = 1
 """The trial that draws whole numbers, for problems whose sums are then exact."""
+_ROOM = 8 << 30
+"""Bytes of arguments and results that the calls of one trial may hold together: the oracle needs twice as many."""
 BY_NAME, BY_SEED = "by name", "by seed"
 """Where a model's weights come from: drawn for each of the reference's names, or the constructor's own."""
 
@@ -61,10 +65,12 @@ class Setup:
 
     def of_a_model(self, published: bool) -> "Setup":
         """With sound weights and inputs, and a hidden size where there is one; or all as published."""
+        heavy = self.problem.call_bytes(self.size, self.dtype)
+        calls = max(1, min(self.calls, int(_ROOM // heavy))) if heavy else self.calls
         if published:
-            return replace(self, published=True, state=BY_SEED, extra=())
+            return replace(self, published=True, state=BY_SEED, extra=(), calls=calls)
         hidden = (HIDDEN_TRIAL,) if self.problem.hidden_size(self.dtype, self.world) else ()
-        return replace(self, state=BY_NAME, extra=(*hidden, PROBE_TRIAL))
+        return replace(self, state=BY_NAME, extra=(*hidden, PROBE_TRIAL), calls=calls)
 
     def facts(self) -> dict[str, Any]:
         """What a record says about how the problem was posed."""
@@ -99,12 +105,15 @@ class Setup:
 
     def recipe(self, seeds: Seeds, trial: int) -> Message | None:
         """How a model is built for a trial: with other weights in each, but the same in all that is timed."""
-        seed = seeds.of(self.problem.stem, min(trial, FIRST_TIMED_TRIAL), "state")
-        return self.problem.recipe(self.size_of(trial), seed, self.state == BY_NAME, self.without)
+        always, own = self._construction(seeds), seeds.of(self.problem.stem, min(trial, FIRST_TIMED_TRIAL), "state")
+        return self.problem.recipe(self.size_of(trial), (always, own), self.state == BY_NAME, self.without)
+
+    def _construction(self, seeds: Seeds) -> int:
+        return seeds.of(self.problem.stem, "construction")
 
     def agreed(self, world: World, seeds: Seeds) -> "Setup":
         """Build a candidate's model once, to see what it holds: this setup, or one whose weights it can be given."""
-        recipe = self.problem.recipe(self.size, seeds.of(self.problem.stem, "thrown away"), by_name=False)
+        recipe = self.problem.recipe(self.size, (self._construction(seeds),) * 2, by_name=False)
         if recipe is None:
             return self
         (answer,) = world.ask({"do": "hold", "case": self.shape(0), "recipe": recipe}, "load", self.limits.load_s)
@@ -167,6 +176,11 @@ class Setup:
         calls = [self._call(seeds, trial, first + call, rank, jitter, decoy) for call in range(count)]
         return {"case": self.shape(trial), "calls": calls}
 
+    def excerpts(self, seeds: Seeds, trial: int, result: "Result", first: int = 0) -> list[Excerpt | None]:
+        """What is compared of each tensor of a result; None for all of it."""
+        place = (self.problem.stem, trial, first + result.call, result.rank, "excerpt")
+        return [Excerpt.of(leaf.shape, seeds.random(*place, k)) for k, leaf in enumerate(result.leaves)]
+
     def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float, decoy: bool = False) -> Message:
         place = (self.problem.stem, trial, call)
         drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else (*place, "decoy") if decoy else place
@@ -219,24 +233,46 @@ class Result:
     """Arguments that are not what they were."""
 
 
+Outputs = dict[tuple[int, int], list[Tensor]]
+"""(call, rank): the tensors that were returned, or excerpts of them."""
+
+
 def run_trial(world: World, setup: Setup, phase: str, count: bool = False) -> list[Result]:
-    """Run the prepared calls. The tensors' bytes wait in the channels: read them with `tensors_of`, in order."""
+    """Run the prepared calls. The ranks hold what they returned: fetch it with `handed_over`."""
     answers = world.ask({"do": "run", "count": count}, phase, setup.limits.trial_s)
     parsed = (_parsed(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
     return [result for results in parsed for result in results]
 
 
 def kept_results(world: World, call: int, seconds: float) -> list[Result]:
-    """What a call of the last timed block returned on every rank. Read the tensors with `tensors_of`."""
+    """What a call of the last timed block returned on every rank. Fetch it with `handed_over`."""
     answers = world.ask({"do": "kept", "call": call}, "a timed call's results", seconds)
     return [_parsed(answer, rank, 1, world, "a timed call's results")[0] for rank, answer in enumerate(answers)]
 
 
-def tensors_of(result: Result, world: World, seconds: float) -> list[Tensor]:
+def handed_over(
+    world: World, setup: Setup, seeds: Seeds, trial: int, results: Sequence[Result], first: int = 0
+) -> Outputs:
+    """The tensors of these results, which the ranks hold; of large ones an excerpt, of which no rank knew before."""
+    wanted = {(r.call, r.rank): setup.excerpts(seeds, trial, r, first) for r in results}
+
+    def message(rank: int) -> Message:
+        calls = sorted(call for call, owner in wanted if owner == rank)
+        return {"do": "hand_over", "starts": [[e and e.starts for e in wanted[call, rank]] for call in calls]}
+
+    seconds = setup.limits.trial_s
+    world.ask(message, "its results", seconds)
     deadline = time.monotonic() + seconds
+    ordered = sorted(results, key=lambda r: (r.rank, r.call))
+    return {(r.call, r.rank): _received(world, r, wanted[r.call, r.rank], deadline) for r in ordered}
+
+
+def _received(world: World, result: Result, excerpts: list[Excerpt | None], deadline: float) -> list[Tensor]:
     channel = world.channels[result.rank]
+    shapes = [excerpt.shape if excerpt else leaf.shape for leaf, excerpt in zip(result.leaves, excerpts, strict=True)]
     try:
-        return [channel.receive_tensor(leaf.shape, leaf.dtype, deadline) for leaf in result.leaves]
+        pairs = zip(shapes, result.leaves, strict=True)
+        return [channel.receive_tensor(shape, leaf.dtype, deadline) for shape, leaf in pairs]
     except (ChannelClosed, TimeoutError) as error:
         raise garbled(world, result.rank, "hand over its results") from error
 

@@ -1,0 +1,51 @@
+"""How long the suite `kernelbench` takes at its tiny sizes, each reference as its own candidate.
+
+python benchmarks/kernelbench_speed.py [PROBLEMS] [--jobs 2] [--suite kernelbench]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from pkb.registry import suite_named
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problems", nargs="?", default="level1,level2,level3")
+    parser.add_argument("--jobs", type=int, default=2, help="judges side by side")
+    parser.add_argument("--suite", default="kernelbench")
+    wanted = parser.parse_args()
+    stems = [problem.stem for problem in suite_named(wanted.suite).select(wanted.problems)]
+    start = time.monotonic()
+    # Neighbours are alike, and heavy ones stand together: deal them out.
+    parts = [stems[job :: wanted.jobs] for job in range(wanted.jobs)]
+    with ThreadPoolExecutor(wanted.jobs) as pool:
+        records = [record for part in pool.map(lambda part: _judged(part, wanted.suite), parts) for record in part]
+    seconds = time.monotonic() - start
+    slowest = sorted(records, key=_seconds)[-5:]
+    wrong = [f"{record['problem']}: {record['verdict']}" for record in records if record["verdict"] != "CORRECT"]
+    print(f"{len(records)} of {len(stems)} judged in {seconds:.0f} s, {seconds / len(records):.2f} s each")
+    print(f"on {os.cpu_count()} cores with {wanted.jobs} judges side by side, on the platform cpu")
+    print("slowest:", ", ".join(f"{record['problem']} {_seconds(record):.1f} s" for record in reversed(slowest)))
+    print("not correct:", ", ".join(wrong) or "none")
+
+
+def _judged(stems: list[str], suite: str) -> list[dict[str, object]]:
+    command = [sys.executable, "-m", "pkb", "eval", ",".join(stems), "--suite", suite, "--candidate", "reference"]
+    done = subprocess.run([*command, "--platform", "cpu", "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _seconds(record: dict[str, object]) -> float:
+    phases = record["seconds"]
+    assert isinstance(phases, dict)
+    return float(sum(phases.values()))
+
+
+if __name__ == "__main__":
+    main()
