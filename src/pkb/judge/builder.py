@@ -7,8 +7,9 @@ from pathlib import Path
 from torch import Tensor
 
 from pkb.judge.channel import Message
+from pkb.judge.entering import import_candidate
 from pkb.judge.extensions import MODULE, BuildError, install
-from pkb.judge.rank import Rank, import_candidate
+from pkb.judge.rank import Rank
 from pkb.source import argument_free_callers, local_names
 
 

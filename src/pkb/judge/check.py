@@ -10,8 +10,9 @@ from pkb.judge.compare import Mismatch, Tolerance, compare
 from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
 from pkb.judge.reference import ExpectedCall, Reference
+from pkb.judge.results import Leaf, Outputs, Result, handed_over, run_trial
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import Leaf, Outputs, Result, Setup, handed_over, run_trial
+from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.trees import difference

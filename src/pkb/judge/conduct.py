@@ -10,9 +10,10 @@ from pkb.judge.check import Wrong
 from pkb.judge.compare import raw
 from pkb.judge.failure import Failure
 from pkb.judge.reference import Reference
+from pkb.judge.results import Outputs, handed_over
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import Outputs, Setup, garbled, handed_over
-from pkb.judge.world import World
+from pkb.judge.trials import Setup
+from pkb.judge.world import World, garbled
 from pkb.record import Verdict
 from pkb.screen import Track
 

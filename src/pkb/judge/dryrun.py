@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
 from pkb.judge.profile import Profile, run_profiled, take_profile
+from pkb.judge.results import handed_over, run_trial
 from pkb.judge.seen import Seen
-from pkb.judge.trials import Setup, handed_over, run_trial
+from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.samples import sample_line
 

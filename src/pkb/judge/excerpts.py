@@ -10,38 +10,62 @@ from torch import Tensor
 
 MOST = 1 << 22
 """Elements of one tensor that are brought over; a larger one is compared in pieces."""
-_PIECES = 64
-_LENGTH = MOST // _PIECES
+_PARTS = 64
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Pieces of a flat tensor, one in each of as many equal parts; the ends are always there."""
+    """Pieces of a flat tensor, all of one length."""
 
     starts: tuple[int, ...]
+    length: int
 
     @classmethod
     def of(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
-        """None for what is compared whole."""
-        count = math.prod(shape)
+        """A piece of every part, and both ends; None for what is compared whole."""
+        count, length = math.prod(shape), MOST // _PARTS
         if count <= MOST:
             return None
-        part = count / _PIECES
-        inner = (int(k * part + chance.random() * (part - _LENGTH)) for k in range(1, _PIECES - 1))
-        return cls((0, *inner, count - _LENGTH))
+        part = count / _PARTS
+        inner = (int(k * part + chance.random() * (part - length)) for k in range(1, _PARTS - 1))
+        return cls((0, *inner, count - length), length)
+
+    @classmethod
+    def part(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
+        """One part in full, for which a digest has vouched."""
+        if math.prod(shape) <= MOST:
+            return None
+        start, end = chance.choice(_bounds(math.prod(shape)))
+        return cls((start,), end - start)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (len(self.starts) * _LENGTH,)
+        return (len(self.starts) * self.length,)
+
+    def told(self) -> list[list[int]]:
+        """As a message has it: where pieces start and end."""
+        return [[start, start + self.length] for start in self.starts]
 
     def place(self, index: int) -> int:
         """Where an element of the excerpt stands in the whole."""
-        return self.starts[index // _LENGTH] + index % _LENGTH
+        return self.starts[index // self.length] + index % self.length
 
 
-def excerpted(tensor: Tensor, starts: Sequence[int] | None) -> Tensor:
+def excerpted(tensor: Tensor, pieces: Sequence[Sequence[int]] | None) -> Tensor:
     """What a rank hands over."""
-    if starts is None:
+    if pieces is None:
         return tensor
     flat = tensor.detach().reshape(-1)
-    return torch.cat([flat[start : start + _LENGTH] for start in starts])
+    return torch.cat([flat[start:end] for start, end in pieces])
+
+
+def parts(tensor: Tensor) -> list[Tensor]:
+    """What digests are given of: the tensor, or the parts of a large one."""
+    if tensor.numel() <= MOST:
+        return [tensor]
+    flat = tensor.detach().reshape(-1)
+    return [flat[start:end] for start, end in _bounds(len(flat))]
+
+
+def _bounds(count: int) -> list[tuple[int, int]]:
+    return [(k * count // _PARTS, (k + 1) * count // _PARTS) for k in range(_PARTS)]

@@ -22,13 +22,14 @@ from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
 from pkb.judge.profile import Profile, profile_of, take_profile
 from pkb.judge.reference import References
+from pkb.judge.results import Outputs
 from pkb.judge.rigor import Rigor
 from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.sides import launch_gap
 from pkb.judge.timing import measure
-from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Outputs, Setup
+from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.problem import Problem, Size

@@ -14,7 +14,8 @@ from pkb.judge.faults import FAULTS, OUTPUTS, RIGHT
 from pkb.judge.judge import Judge
 from pkb.judge.model_faults import NOTHING, OTHER_LIBRARY, SKIP, STALE
 from pkb.judge.reference import Reference
-from pkb.judge.trials import Outputs, Setup
+from pkb.judge.results import Outputs
+from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.trees import tensors

@@ -6,7 +6,6 @@ cost. What drawing and digesting cost, the trusted reference world shows, which 
 is revealed afterwards, and must be right.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from pkb.judge.channel import FORGED
 from pkb.judge.digest import digest
 from pkb.judge.failure import Failure
 from pkb.judge.sides import Side
-from pkb.judge.trials import FIRST_TIMED_TRIAL, Result, garbled
+from pkb.judge.trials import FIRST_STRETCH
+from pkb.judge.world import garbled
 from pkb.record import Verdict
 
 _REPEATS = 5
@@ -26,13 +26,12 @@ _FACTOR = 1.5
 _LENGTH_US = 500.0
 _MOST = 16
 """Calls in the short stretch: few enough for a launch queue to hold four times as many."""
-_FIRST_TRIAL = FIRST_TIMED_TRIAL + 500_000
-STRETCHES = range(_FIRST_TRIAL, _FIRST_TRIAL + 2 * _REPEATS)
+STRETCHES = range(FIRST_STRETCH, FIRST_STRETCH + 2 * _REPEATS)
 """Their numbers as trials, short and long ones in turn."""
 _PHASE = "timing by the judge's clock"
 
-Digests = list[list[list[int]]]
-"""Of every result: by rank, call and leaf."""
+Digests = list[list[list[list[int]]]]
+"""Of every result: by rank, call, leaf and part."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,11 @@ class Stretch:
     key: int
     digests: Digests
 
-    def vouched(self, call: int, result: Result, outputs: list[Tensor]) -> bool:
-        """Whether a result that was revealed is the one that was digested, as far as it was revealed whole."""
-        told = self.digests[result.rank][call]
-        known = zip(told, result.leaves, outputs, strict=False)
-        return len(told) == len(outputs) and all(
-            math.prod(leaf.shape) != tensor.numel() or digest(tensor, self.key) == own for own, leaf, tensor in known
-        )
+    def vouched(self, call: int, rank: int, outputs: list[Tensor]) -> bool:
+        """Whether a result that was revealed, or a part of it, is what was digested."""
+        pairs = zip(self.digests[rank][call], outputs, strict=False)
+        alike = [digest(tensor, self.key) in known for known, tensor in pairs]
+        return len(alike) == len(outputs) == len(self.digests[rank][call]) and all(alike)
 
 
 def calls_for(claimed_us: float, room: int) -> int:
@@ -72,7 +69,7 @@ def slope(side: Side, calls: int, spin_s: float, seen: Callable[[Stretch], None]
     spans: dict[int, list[float]] = {calls: [], _LONG * calls: []}
     for repeat in range(_REPEATS):
         for count, found in spans.items():
-            stretch = _run(side, _FIRST_TRIAL + 2 * repeat + (count > calls), count, spin_s)
+            stretch = _run(side, FIRST_STRETCH + 2 * repeat + (count > calls), count, spin_s)
             found.append(stretch.us)
             seen(stretch)
     short, long = (sorted(found) for found in spans.values())
@@ -94,7 +91,7 @@ def _run(side: Side, trial: int, count: int, spin_s: float) -> Stretch:
     digests: Digests = []
     for rank, answer in enumerate(answers):
         try:
-            digests.append([[int(leaf) for leaf in call] for call in answer["digests"]])
+            digests.append([[[int(part) for part in leaf] for leaf in call] for call in answer["digests"]])
             if len(digests[-1]) != count:
                 raise ValueError("digests")
         except FORGED as error:

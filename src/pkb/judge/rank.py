@@ -5,22 +5,17 @@ In a candidate's world this process belongs to the candidate from `load` on. Not
 
 import contextlib
 import faulthandler
-import importlib.util
 import math
 import os
-import resource
 import signal
 import socket
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from pkb.case import Case
@@ -28,7 +23,8 @@ from pkb.judge.baselines import COMPILED
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.digest import digest
-from pkb.judge.excerpts import excerpted
+from pkb.judge.entering import entry_of, import_candidate, join, settle
+from pkb.judge.excerpts import excerpted, parts
 from pkb.judge.extensions import install
 from pkb.judge.faults import faulty
 from pkb.judge.model_faults import operations
@@ -41,9 +37,6 @@ from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
 from pkb.sound import held_by
-
-_COLLECTIVE_TIMEOUT = timedelta(hours=1)
-"""The judge's deadlines are the ones that count."""
 
 
 def run_rank(
@@ -72,7 +65,7 @@ class Rank:
         self.channel = channel
         self.platform: Platform = platforms()[order["platform"]]
         self.folder = Path(order["folder"]) / f"rank-{rank}"
-        self._settle(order)
+        settle(self.folder, order["memory"])
         self._enter(order, listener_fd)
         self.entry: Any = None
         """What the candidate's file defines; None where the problem's own is used."""
@@ -98,41 +91,9 @@ class Rank:
         with self.watch.asleep() if self.watch else contextlib.nullcontext():
             return Stopwatch(self.platform, self.world, self.device)
 
-    def _settle(self, order: Message) -> None:
-        """An empty folder of its own to work in, and a ceiling on memory."""
-        self.folder.mkdir()
-        os.chdir(self.folder)
-        for variable in ("HOME", "XDG_CACHE_HOME"):
-            os.environ[variable] = str(self.folder)
-        # The world's ranks share these: symmetric memory meets over sockets in TMPDIR, and kernels are compiled once.
-        os.environ["TMPDIR"] = str(self.folder.parent)
-        os.environ["TRITON_CACHE_DIR"] = str(self.folder.parent / "triton")
-        if order["memory"]:
-            # Private memory only: shared mappings and what the fork brought along do not count.
-            resource.setrlimit(resource.RLIMIT_DATA, (_data_in_use() + order["memory"],) * 2)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
     def _enter(self, order: Message, listener_fd: int | None) -> None:
         self.device = self.platform.enter(self.rank, self.world, Path(order["shared"]))
-        self._join(order["port"], listener_fd)
-
-    def _join(self, port: int, listener_fd: int | None) -> None:
-        os.environ |= {
-            "RANK": str(self.rank),
-            "LOCAL_RANK": str(self.rank),
-            "WORLD_SIZE": str(self.world),
-            "LOCAL_WORLD_SIZE": str(self.world),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-        }
-        listening: dict[str, Any] = {} if listener_fd is None else {"master_listen_fd": listener_fd}
-        # `wait_for_workers` would hold rank 0 until all have called; init_process_group waits anyway.
-        store = dist.TCPStore(
-            "127.0.0.1", port, self.world, is_master=self.rank == 0, wait_for_workers=False, **listening
-        )
-        dist.init_process_group(
-            self.platform.process_group, store=store, rank=self.rank, world_size=self.world, timeout=_COLLECTIVE_TIMEOUT
-        )
+        join(self.platform.process_group, self.rank, self.world, order["port"], listener_fd)
 
     def serve(self) -> None:
         self.channel.send({"ready": True})
@@ -154,7 +115,7 @@ class Rank:
             self.problem = self.problem.sealed()
             self.watch = Watch()
             module = import_candidate(Path(candidate))
-            self.entry, self.epochs = _entry(module, self.problem.entry), getattr(module, "SIGNALS", "") == "epochs"
+            self.entry, self.epochs = entry_of(module, self.problem.entry), getattr(module, "SIGNALS", "") == "epochs"
         self.finish = COMPILED.get(compiled, _as_it_is)
         self._finish_loading()
         return {}, []
@@ -189,9 +150,9 @@ class Rank:
 
         Or take those that are `given`; to `wear`, in the memory of the last trial's.
         """
-        self.held = []
         for call, tensors in zip(calls, given or [], strict=False):
             call["given"] = [self._received(tensor) for tensor in tensors]
+        self.held = []
         if recipe:
             self._build(case, recipe, oracle)
         if self.watch:
@@ -242,10 +203,10 @@ class Rank:
         self.first = self.first or self.held[0]
         return {"results": results}, []
 
-    def hand_over(self, starts: list[list[list[int] | None]]) -> tuple[Message, list[Tensor]]:
-        """The tensors held, or pieces of them: where these start in each, call by call."""
-        pairs = [pair for call in zip(self.held, starts, strict=True) for pair in zip(*call, strict=True)]
-        return {}, [excerpted(tensor, pieces) for tensor, pieces in pairs]
+    def hand_over(self, pieces: list[list[list[list[int]] | None]]) -> tuple[Message, list[Tensor]]:
+        """The tensors held, or pieces of them, call by call."""
+        pairs = [pair for call in zip(self.held, pieces, strict=True) for pair in zip(*call, strict=True)]
+        return {}, [excerpted(tensor, wanted) for tensor, wanted in pairs]
 
     def operations(self) -> tuple[Message, list[Tensor]]:
         """Operations of the first prepared call that could be left out."""
@@ -302,7 +263,8 @@ class Rank:
     def digests(self, key: int) -> tuple[Message, list[Tensor]]:
         """What stands for all results of the stretch."""
         results = [call.leaves(self.stopwatch.kept[k])[1] for k, call in enumerate(self.calls)]
-        return {"digests": [[digest(leaf, key) for leaf in leaves] for leaves in results]}, []
+        digests = [[[digest(part, key) for part in parts(leaf)] for leaf in leaves] for leaves in results]
+        return {"digests": digests}, []
 
     def profile(self, tool: str) -> tuple[Message, list[Tensor]]:
         """The prepared calls under a profiler, which leaves what it saw in the rank's folder."""
@@ -322,35 +284,9 @@ class Rank:
         return self.problem.case(size, shape["dtype"], self.world, self.rank, device, **rest, **seeds)
 
 
-def import_candidate(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _entry(module: ModuleType, name: str) -> Any:
-    if not hasattr(module, name):
-        raise AttributeError(f"the file defines no `{name}`; define it with the reference's signature")
-    if not callable(getattr(module, name)):
-        raise TypeError(f"`{name}` is not a function or a class")
-    return getattr(module, name)
-
-
 def _as_it_is(solution: Any) -> Any:
     return solution
 
 
 def _nothing_loaded(*_: Any) -> None:
     raise RuntimeError("run before load")
-
-
-def _data_in_use() -> int:
-    try:
-        status = Path("/proc/self/status").read_text()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData")) * 1024
-    except (OSError, StopIteration):
-        return 0

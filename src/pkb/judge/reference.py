@@ -10,8 +10,9 @@ from pkb.judge.compare import Expected, OwnError, overflows
 from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
 from pkb.judge.nursery import Nursery
+from pkb.judge.results import Outputs, Result, excerpts_of, handed_over, run_trial
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import Outputs, Result, Setup, handed_over, run_trial
+from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.trees import describe, rebuild
@@ -92,7 +93,7 @@ def expected_calls(world: World, setup: Setup, seeds: Seeds, trial: int, first: 
         _refuse_changes(setup, result)
         key, exact = (result.call, result.rank), setup.problem.exact or setup.whole(trial)
         outputs = [_expected(setup, t, o, exact) for t, o in zip(plain[key], oracle[key], strict=True)]
-        excerpts = setup.excerpts(seeds, trial, result, first)
+        excerpts = excerpts_of(result, setup, seeds, trial, first)
         calls[trial, *key] = ExpectedCall(result, outputs, excerpts, _judged(setup, result, trial))
     return calls
 

@@ -13,7 +13,7 @@ from pkb.judge.logs import Logs
 from pkb.judge.pace import Timing
 from pkb.judge.profile import Profile
 from pkb.judge.reference import Reference
-from pkb.judge.trials import Outputs
+from pkb.judge.results import Outputs
 from pkb.record import Verdict
 from pkb.screen import Track
 

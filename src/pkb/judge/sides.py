@@ -11,8 +11,8 @@ from pkb.judge.check import Wrong
 from pkb.judge.pace import Spans
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
-from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup, garbled
-from pkb.judge.world import World
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
+from pkb.judge.world import World, garbled
 
 _MEMORY_SHARE = 0.25
 _MOST_SPIN_S = 0.25

@@ -19,11 +19,12 @@ from pkb.judge.nursery import Nursery
 from pkb.judge.outside import STRETCHES, Slope, Stretch, calls_for, check_claim, slope
 from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
 from pkb.judge.reference import Reference, expected_calls, reference_world
+from pkb.judge.results import Outputs, Result, handed_over, kept_results
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.sides import Plan, Side, alike, launch_gap
-from pkb.judge.trials import FIRST_TIMED_TRIAL, Outputs, Result, Setup, garbled, handed_over, kept_results
-from pkb.judge.world import World
+from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
+from pkb.judge.world import World, garbled
 from pkb.platforms import Platform
 from pkb.record import Verdict
 
@@ -183,9 +184,8 @@ def _by_our_clock(
 
 def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample:
     sample = _sample(theirs, stretch.trial, call, largest)
-    for result in sample.results:
-        rank = result.rank
-        if not stretch.vouched(call, result, sample.outputs[0, rank]):
+    for (_, rank), outputs in sample.outputs.items():
+        if not stretch.vouched(call, rank, outputs):
             raise Failure(
                 Verdict.CHEAT,
                 f"rank {rank} handed over another result than it had when the judge's clock stopped; "

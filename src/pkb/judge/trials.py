@@ -1,28 +1,25 @@
-"""What a trial asks of every rank, and what came back."""
+"""What a trial asks of every rank."""
 
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from pkb.case import Case
-from pkb.judge.channel import FORGED, ChannelClosed, Message, wire_name
+from pkb.judge.channel import FORGED, Message, wire_name
 from pkb.judge.excerpts import Excerpt
-from pkb.judge.failure import Failure
 from pkb.judge.given import Formless, given
 from pkb.judge.limits import Limits
 from pkb.judge.seeds import Seeds
-from pkb.judge.world import World
+from pkb.judge.world import World, garbled
 from pkb.problem import Problem, Size
-from pkb.trees import Form, well_formed
 
 FIRST_TIMED_TRIAL = 1_000_000
 """Timed blocks count on from here: their seeds are never those of checked trials."""
+FIRST_STRETCH = 1_500_000
+"""And those under the judge's own clock from here."""
 HIDDEN_TRIAL = 500_000
 """A size that no candidate is told of."""
 PROBE_TRIAL = 500_001
@@ -135,6 +132,14 @@ class Setup:
 
         world.ask(message, "prepare", self.limits.trial_s)
 
+    def excerpts(
+        self, seeds: Seeds, trial: int, call: int, rank: int, shapes: Sequence[Sequence[int]]
+    ) -> list[Excerpt | None]:
+        """What is compared of the tensors of a result; None for all of one."""
+        place = (self.problem.stem, trial, call, rank, "excerpt")
+        chosen = Excerpt.part if trial >= FIRST_STRETCH else Excerpt.of
+        return [chosen(shape, seeds.random(*place, k)) for k, shape in enumerate(shapes)]
+
     def prepare_warily(self, world: World, seeds: Seeds, trial: int, jitter: float) -> None:
         """The same for a candidate: in memory that it knows, and at the hidden size without seeds of the inputs."""
         sent = self._given(seeds, trial) if self._is_sent(trial) else []
@@ -176,11 +181,6 @@ class Setup:
         calls = [self._call(seeds, trial, first + call, rank, jitter, decoy) for call in range(count)]
         return {"case": self.shape(trial), "calls": calls}
 
-    def excerpts(self, seeds: Seeds, trial: int, result: "Result", first: int = 0) -> list[Excerpt | None]:
-        """What is compared of each tensor of a result; None for all of it."""
-        place = (self.problem.stem, trial, first + result.call, result.rank, "excerpt")
-        return [Excerpt.of(leaf.shape, seeds.random(*place, k)) for k, leaf in enumerate(result.leaves)]
-
     def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float, decoy: bool = False) -> Message:
         place = (self.problem.stem, trial, call)
         drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else (*place, "decoy") if decoy else place
@@ -202,81 +202,6 @@ class Setup:
         return [place.random(), place.random()] if place.randrange(self.world) == rank else []
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """What a rank says about one tensor of a result, before its bytes are read."""
-
-    type: str
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    device: str
-    strides: tuple[int, ...] | None
-    aliases: tuple[str, ...]
-    """Arguments whose memory it shares."""
-    reuses: tuple[int, ...]
-    """Earlier calls of the trial whose results it shares memory with."""
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one call returned on one rank."""
-
-    rank: int
-    call: int
-    form: Form
-    leaves: list[Leaf]
-    changed: list[str]
-    """Arguments that are not what they were."""
-
-
-Outputs = dict[tuple[int, int], list[Tensor]]
-"""(call, rank): the tensors that were returned, or excerpts of them."""
-
-
-def run_trial(world: World, setup: Setup, phase: str, count: bool = False) -> list[Result]:
-    """Run the prepared calls. The ranks hold what they returned: fetch it with `handed_over`."""
-    answers = world.ask({"do": "run", "count": count}, phase, setup.limits.trial_s)
-    parsed = (_parsed(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
-    return [result for results in parsed for result in results]
-
-
-def kept_results(world: World, call: int, seconds: float) -> list[Result]:
-    """What a call of the last timed block returned on every rank. Fetch it with `handed_over`."""
-    answers = world.ask({"do": "kept", "call": call}, "a timed call's results", seconds)
-    return [_parsed(answer, rank, 1, world, "a timed call's results")[0] for rank, answer in enumerate(answers)]
-
-
-def handed_over(
-    world: World, setup: Setup, seeds: Seeds, trial: int, results: Sequence[Result], first: int = 0
-) -> Outputs:
-    """The tensors of these results, which the ranks hold; of large ones an excerpt, of which no rank knew before."""
-    wanted = {(r.call, r.rank): setup.excerpts(seeds, trial, r, first) for r in results}
-
-    def message(rank: int) -> Message:
-        calls = sorted(call for call, owner in wanted if owner == rank)
-        return {"do": "hand_over", "starts": [[e and e.starts for e in wanted[call, rank]] for call in calls]}
-
-    seconds = setup.limits.trial_s
-    world.ask(message, "its results", seconds)
-    deadline = time.monotonic() + seconds
-    ordered = sorted(results, key=lambda r: (r.rank, r.call))
-    return {(r.call, r.rank): _received(world, r, wanted[r.call, r.rank], deadline) for r in ordered}
-
-
-def _received(world: World, result: Result, excerpts: list[Excerpt | None], deadline: float) -> list[Tensor]:
-    channel = world.channels[result.rank]
-    shapes = [excerpt.shape if excerpt else leaf.shape for leaf, excerpt in zip(result.leaves, excerpts, strict=True)]
-    try:
-        pairs = zip(shapes, result.leaves, strict=True)
-        return [channel.receive_tensor(shape, leaf.dtype, deadline) for shape, leaf in pairs]
-    except (ChannelClosed, TimeoutError) as error:
-        raise garbled(world, result.rank, "hand over its results") from error
-
-
 def _variant(trial: int) -> int:
     """Problems vary what they pose from trial to trial; what is timed is always the first."""
     return trial if trial < HIDDEN_TRIAL else 0
@@ -284,45 +209,3 @@ def _variant(trial: int) -> int:
 
 def _facts(tensor: Tensor) -> Message:
     return {"shape": list(tensor.shape), "dtype": wire_name(tensor.dtype)}
-
-
-def _parsed(answer: Message, rank: int, calls: int, world: World, phase: str) -> list[Result]:
-    try:
-        results = [_result(answer["results"][call], rank, call) for call in range(calls)]
-    except FORGED as error:
-        raise garbled(world, rank, phase) from error
-    return results
-
-
-def _result(raw: Message, rank: int, call: int) -> Result:
-    leaves = [_leaf(leaf) for leaf in raw["leaves"]]
-    if not well_formed(raw["form"], len(leaves)):
-        raise ValueError("form")
-    return Result(rank, call, raw["form"], leaves, [str(name) for name in raw["changed"]])
-
-
-def _leaf(raw: Message) -> Leaf:
-    dtype = getattr(torch, raw["dtype"])
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError("dtype")
-    return Leaf(
-        type=str(raw["type"]),
-        shape=tuple(int(size) for size in raw["shape"]),
-        dtype=dtype,
-        device=str(raw["device"]),
-        strides=None if raw["strides"] is None else tuple(int(stride) for stride in raw["strides"]),
-        aliases=tuple(str(name) for name in raw["aliases"]),
-        reuses=tuple(int(call) for call in raw["reuses"]),
-    )
-
-
-def garbled(world: World, rank: int, phase: str) -> Failure:
-    """A rank that did not answer as agreed."""
-    return Failure(
-        world.blame,
-        f"rank {rank} broke the judge's protocol ({phase}); a candidate must leave file descriptors alone that it "
-        "did not open",
-        rank=rank,
-        phase=phase,
-        check="protocol",
-    )

@@ -239,6 +239,18 @@ class World:
         return answer["left"]
 
 
+def garbled(world: World, rank: int, phase: str) -> Failure:
+    """A rank that did not answer as agreed."""
+    return Failure(
+        world.blame,
+        f"rank {rank} broke the judge's protocol ({phase}); a candidate must leave file descriptors alone that it "
+        "did not open",
+        rank=rank,
+        phase=phase,
+        check="protocol",
+    )
+
+
 def _as_told(error: Any) -> dict[str, Any]:
     """What a rank says about an exception, in the form that it should have: a candidate may have said it."""
     told = error if isinstance(error, dict) else {}

@@ -1,0 +1,44 @@
+"""Pieces of large results: from everywhere, where they belong, and vouched for."""
+
+import random
+
+import torch
+
+from pkb.judge.digest import digest
+from pkb.judge.excerpts import MOST, Excerpt, excerpted, parts
+from pkb.judge.outside import Stretch
+
+LARGE = torch.arange(2 * MOST + 77, dtype=torch.int32).view(-1, 5)
+
+
+def test_small_tensors_are_compared_whole() -> None:
+    chance = random.Random(0)
+    assert Excerpt.of((MOST,), chance) is None
+    assert Excerpt.part((4, MOST // 4), chance) is None
+    assert len(parts(LARGE[:3])) == 1
+
+
+def test_pieces_come_from_every_part_and_both_ends() -> None:
+    excerpt = Excerpt.of(LARGE.shape, random.Random(1))
+    assert excerpt
+    found = excerpted(LARGE, excerpt.told())
+    assert found.shape == excerpt.shape
+    assert (found[0], found[-1]) == (0, LARGE.numel() - 1)
+    assert len(found.unique()) == len(found) == MOST
+    assert all(int(found[k]) == excerpt.place(k) for k in (0, 12_345, MOST // 2, MOST - 1))
+    other = Excerpt.of(LARGE.shape, random.Random(2))
+    assert other != excerpt
+
+
+def test_a_part_is_vouched_for_by_its_digest() -> None:
+    digests = [[[[digest(part, 7) for part in parts(LARGE)]]]]
+    stretch = Stretch(trial=0, calls=1, us=1.0, key=7, digests=digests)
+    for seed in range(3):
+        excerpt = Excerpt.part(LARGE.shape, random.Random(seed))
+        assert excerpt
+        part = excerpted(LARGE, excerpt.told())
+        assert stretch.vouched(0, 0, [part])
+        part[seed] += 1
+        assert not stretch.vouched(0, 0, [part])
+    assert not stretch.vouched(0, 0, [])
+    assert sum(map(len, parts(LARGE))) == LARGE.numel()
