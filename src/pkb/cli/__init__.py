@@ -31,12 +31,13 @@ def main() -> None:
         listing,
         prompt,
         redteam,
+        refine,
         report,
         roofline,
         show,
     )
 
-    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate)
+    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate, refine)
     for verb in (*verbs, report, roofline, export, doctor):
         verb.register(app)
     try:
