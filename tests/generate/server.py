@@ -55,6 +55,36 @@ def varied(prompt: str, count: int) -> str:
     return "kernel" if count <= right else "wrong" if count == right + 1 else "rubbish"
 
 
+def command(words: str) -> str:
+    return f"I shall do this.\n\n```bash\n{words}\n```\n"
+
+
+def written(source: str, then: str) -> str:
+    return command(f"cat > candidate.py <<'EOF'\n{source}EOF\n{then}")
+
+
+def act(behaviour: str, messages: list[dict[str, str]]) -> str | None:
+    """The next step of one that works in a shell; None for those that do not."""
+    task = messages[1]["content"] if len(messages) > 1 else ""
+    steps = {
+        "worker": [written(WRONG, "./pkb eval"), written(shipped(task), "./pkb check && ./pkb eval")] if task else [],
+        "spy": [command(LOOK), written(WRONG, "ln -sf /etc/passwd candidate.py")],
+        "mumbler": ["Let me think about it."] * 9,
+        "idler": [command("sleep 0.1")] * 99,
+        "sleeper": [command("sleep 600")],
+    }
+    if behaviour not in steps:
+        return None
+    done = sum(message["role"] == "assistant" for message in messages)
+    return [*steps[behaviour], command("submit")][min(done, len(steps[behaviour]))]
+
+
+LOOK = (
+    "env; cat /proc/*/environ | tr '\\0' '\\n'; python -c 'import pkb'; ls -la; ls /root /home /work; "
+    "cat reference.py; curl -sm 2 http://127.0.0.1:1 || echo no network"
+)
+
+
 def content(behaviour: str, prompt: str, count: int = 1) -> str | None:
     match behaviour:
         case "test":
@@ -159,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, asked: Asked, count: int) -> None:
         if asked.behaviour == "slow":
             self.home.allowed.acquire()
-        text = content(asked.behaviour, asked.prompt, count)
+        text = act(asked.behaviour, asked.body["messages"]) or content(asked.behaviour, asked.prompt, count)
         message = {"role": "assistant", "content": text, "refusal": REFUSAL if text is None else None}
         reason = "length" if asked.behaviour == "truncated" else "stop"
         usage: dict[str, int] | None = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}

@@ -11,7 +11,7 @@ from pkb.backends import backend_named
 from pkb.errors import UsageError
 
 _FOLDER = Path(__file__).parent / "templates"
-_SHIPPED = ("prompt.toml", "feedback.toml")
+_SHIPPED = ("prompt.toml", "feedback.toml", "agent.toml")
 
 
 @dataclass(frozen=True)
