@@ -18,6 +18,7 @@ from pkb.agent.author import AgentAuthor
 from pkb.agent.driver import Limits
 from pkb.agent.shell import Gone, Shell
 from pkb.engine.local import LocalEngine
+from pkb.errors import UsageError
 from pkb.generate.budget import Budget
 from pkb.generate.experiment import Method, plan
 from pkb.generate.model import Model, Patience, Settings
@@ -125,7 +126,8 @@ def test_ctrl_c_leaves_nothing_running_and_the_next_run_goes_on(run: Run) -> Non
     wait_until(it_sleeps)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 130, errors
+    assert process.returncode == 130
+    assert errors.strip() == "interrupted: 0 of 1 samples are there; run the same command to go on"
     assert not psutil.wait_procs(family, timeout=10)[1]
     assert not list(run.folder.rglob("sample.json"))
     ran = finished(agent_command(run, "sleeper", "--max-seconds", "4", *prices))
@@ -149,6 +151,19 @@ def test_without_mini_swe_agent_it_says_how_to_install_it(run: Run) -> None:
     ran = finished([words[0], "-c", f"{blocked}from pkb.cli import main; main()"])
     assert ran.returncode == 2
     assert "install it with: pip install 'parallelkernelbench[agent]'" in ran.stderr
+
+
+def test_a_level_that_breaks_down_gives_way_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the kernel forbids namespaces: unsharing users needs a process of one thread."""
+    if os.cpu_count() == 1:
+        pytest.skip("on one core no library starts threads when it is imported")
+    monkeypatch.setattr("pkb.agent.shell.ONE_THREAD", {"OMP_NUM_THREADS": "4"})
+    with Shell(tmp_path) as shell:
+        assert shell.facts["level"] != "namespaces"
+        assert "namespaces" in shell.facts["refused"]
+        assert shell.run("echo hello", 10)["output"] == "hello\n"
+    with pytest.raises(UsageError, match="no sandbox for the agent"):
+        Shell(tmp_path, "require")
 
 
 @pytest.mark.parametrize("sandbox", ["auto", "off"])

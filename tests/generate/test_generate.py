@@ -168,6 +168,20 @@ def test_refine_goes_on_after_ctrl_c(provider: Provider, tmp_path: Path) -> None
     assert times_asked(provider) == [1, 1, 2, 2], "what was under way is asked for again, and nothing else"
 
 
+def test_refine_goes_on_after_being_killed(provider: Provider, tmp_path: Path) -> None:
+    words = refining(provider, tmp_path, "learner", "--turns", "3", "--feedback", "ge", problems="1-2")
+    killed = started(words)
+    wait_until(lambda: len(list(tmp_path.glob("*/*/turns/*/record.json"))) >= 2)
+    killed.kill()
+    killed.communicate()
+    second = finished(words)
+    assert second.returncode == 0, second.stderr
+    turns = {stem: sorted(tmp_path.glob(f"{stem}/*/turns/*/record.json")) for stem in ("1_allreduce", "2_allgather")}
+    verdicts = {stem: [json.loads(file.read_text())["verdict"] for file in files] for stem, files in turns.items()}
+    assert list(verdicts.values()) == [["WRONG", "CORRECT", "WRONG"], ["WRONG", "WRONG", "CORRECT"]]
+    assert max(times_asked(provider)) <= 2, "at most what was under way is asked for again"
+
+
 def test_two_processes_refine_one_run(provider: Provider, tmp_path: Path) -> None:
     words = refining(provider, tmp_path, "learner", "--turns", "2", "--feedback", "g", problems="1-4")
     both = [started(words), started(words)]

@@ -34,8 +34,7 @@ class Shell:
         self._lifeline: int | None = None
         refused: dict[str, str] = {}
         for level in _LEVELS[sandbox]:
-            self._start(level)
-            answer = self._hear()
+            answer = self._started(level)
             if "ready" in answer:
                 self.facts: dict[str, Any] = answer["ready"] | ({"refused": refused} if refused else {})
                 break
@@ -69,6 +68,13 @@ class Shell:
         self._process.kill()
         self._process.wait()
         shutil.rmtree(self._root, ignore_errors=True)
+
+    def _started(self, level: str) -> dict[str, Any]:
+        self._start(level)
+        try:
+            return self._hear()
+        except Gone:
+            return {"refused": "its process broke down"}
 
     def _start(self, level: str) -> None:
         theirs, self._lifeline = os.pipe()
