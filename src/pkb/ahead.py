@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,17 +15,17 @@ _INHERITED = re.compile(
 )
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 # Read when the libraries are loaded; threads of theirs would not survive the fork.
-_ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
+ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
 _started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
+_taking = threading.Lock()
 
 
 def start(wrapper: Sequence[str] = ()) -> None:
     """Begin now; the next nursery takes it over. Without one, it ends with this process."""
     ours, theirs = socket.socketpair()
-    kept = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
     process = subprocess.Popen(
         [*wrapper, sys.executable, "-P", "-m", "pkb.judge.nursery_main"],
-        env={**kept, **_ONE_THREAD, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**passed_on(), **ONE_THREAD, "PYTHONPATH": str(Path(__file__).parents[1])},
         # The one descriptor that a wrapper is sure to hand on.
         stdin=theirs.fileno(),
         stdout=subprocess.DEVNULL,
@@ -37,9 +38,15 @@ def start(wrapper: Sequence[str] = ()) -> None:
 
 def take(wrapper: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """The process and our end of its channel, where it waits for its settings; under a wrapper, always a new one."""
-    if wrapper or not _started:
-        start(wrapper)
-    return _started.pop()
+    with _taking:
+        if wrapper or not _started:
+            start(wrapper)
+        return _started.pop()
+
+
+def passed_on() -> dict[str, str]:
+    """The variables of this process's environment that programs of others may have."""
+    return {key: value for key, value in os.environ.items() if _is_passed_on(key)}
 
 
 def _is_passed_on(variable: str) -> bool:

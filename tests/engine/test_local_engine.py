@@ -1,13 +1,16 @@
 """One judgement at a time, in the background, and none that goes on after close()."""
 
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.engine import Job
+from pkb.engine import Job, Phase, Site, engine_named, engines
 from pkb.engine.local import LocalEngine, Stopped
+from pkb.errors import UsageError
 from pkb.record import Verdict
 from pkb.registry import load
 
@@ -21,6 +24,18 @@ def solution(tensor):
     return total
 """
 SLOW = RIGHT.replace(b"    return", b"    time.sleep(0.2)\n    return")
+COMPILED = (
+    RIGHT
+    + b"""
+from torch.utils.cpp_extension import load_inline
+
+load_inline("ahead", 'extern "C" int one() { return 1; }', no_implicit_headers=True, is_python_module=False)
+"""
+)
+BROKEN = COMPILED.replace(b"return 1;", b"return 1")
+ENDLESS = COMPILED.replace(b"load_inline(", b"import os; os.mkfifo('never.h')\nload_inline(").replace(
+    b"'extern", b"""f'#include "{os.path.abspath("never.h")}"' 'extern"""
+)
 WRONG = b"def solution(tensor):\n    return tensor.clone()\n"
 
 
@@ -56,3 +71,67 @@ def test_what_cannot_be_posed_is_said_by_the_future() -> None:
     with LocalEngine("cpu") as engine:
         refused = engine.submit(Job(load("rope_allgather"), Candidate.of(RIGHT), {"nproc": 3}))
         assert "multiple of the world size" in str(refused.exception())
+
+
+def test_a_candidate_is_compiled_while_another_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is held until the second is compiled: one after the other, this would never end."""
+    with LocalEngine("cpu") as engine:
+        go_on, compiled = engine._go_on, threading.Event()
+        monkeypatch.setattr(engine, "_go_on", lambda step: (step == "reference" and compiled.wait()) or go_on(step))
+        phases: list[Phase] = []
+
+        def told(phase: Phase) -> None:
+            phases.append(phase)
+            if phase is Phase.QUEUED:
+                compiled.set()
+
+        records = [engine.submit(job(RIGHT)), engine.submit(job(COMPILED), told)]
+        assert [record.result().verdict for record in records] == [Verdict.CORRECT, Verdict.CORRECT]
+        assert phases == [Phase.BUILDING, Phase.QUEUED, Phase.JUDGING]
+        assert "build" not in records[1].result().seconds, "the judge had nothing left to build"
+
+
+def test_what_does_not_compile_is_not_compiled_again() -> None:
+    with LocalEngine("cpu") as engine:
+        record = engine.submit(job(BROKEN)).result()
+        assert record.verdict is Verdict.BUILD_FAILED
+        assert any("error" in line for line in record.evidence["errors"])
+        assert "build" not in record.seconds
+
+
+def test_what_the_screen_rejects_is_not_compiled() -> None:
+    phases: list[Phase] = []
+    with LocalEngine("cpu") as engine:
+        record = engine.submit(job(COMPILED + b"import subprocess\nsubprocess.run('ls')\n"), phases.append).result()
+        assert record.verdict is Verdict.REJECTED
+        assert not engine._builders
+
+
+def test_closing_ends_a_build(tmp_path: Path) -> None:
+    engine, building = LocalEngine("cpu"), threading.Event()
+    record = engine.submit(job(ENDLESS, tmp_path / "endless"), lambda phase: building.set())
+    assert building.wait(60)
+    while not engine._builders or not list(engine._builders[0].nursery.folder.glob("workshop-*/*")):
+        time.sleep(0.05)
+    engine.close()
+    assert record.cancelled() or isinstance(record.exception(), Stopped)
+    assert not list(tmp_path.rglob("record.json"))
+
+
+def test_a_fresh_job_has_seeds_of_its_own() -> None:
+    with LocalEngine("cpu") as engine:
+        seeds = []
+        for fresh in (False, False, True):
+            engine.submit(replace(job(RIGHT), fresh=fresh)).result()
+            seeds.append(engine.judge.seeds)
+        assert seeds[0] is seeds[1]
+        assert seeds[2] is not seeds[1]
+
+
+def test_engines_are_found_by_name() -> None:
+    assert engines() == ["local"]
+    engine = engine_named("local", Site("cpu"))
+    assert isinstance(engine, LocalEngine)
+    engine.close()
+    with pytest.raises(UsageError, match="unknown engine 'cloud'; choose from local"):
+        engine_named("cloud", Site())

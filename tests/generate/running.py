@@ -7,10 +7,12 @@ from typing import Any
 
 from server import SOLUTIONS, Provider
 
+from pkb.generate.author import Sampler
 from pkb.generate.budget import Budget
+from pkb.generate.experiment import Method, plan
 from pkb.generate.model import Model, Patience, Price, Settings
+from pkb.generate.pipeline import Judging, Pipeline, Tally
 from pkb.generate.prompt import Wanted
-from pkb.generate.sampling import Generation, Judging, Tally, plan
 from pkb.registry import select
 
 TRITON = Wanted("triton", "fp32", None, nproc=2, size="tiny", examples=0)
@@ -31,14 +33,15 @@ class Run:
         limit: float | None = None,
         concurrency: int = 8,
         judging: Judging | None = None,
+        method: Method | None = None,
         **settings: Any,
     ) -> Tally:
         asked = Settings(f"openai/{behaviour}", **settings)
         patience = Patience(timeout_s, retries=2, first_wait_s=0.01)
         model = Model(asked, patience, self.provider.url, PRICE)
-        tasks = plan(select(problems), TRITON, asked, samples, self.folder)
-        generation = Generation(model, Budget(self.folder, limit), concurrency=concurrency, judging=judging)
-        return asyncio.run(generation.run(tasks))
+        experiments = plan(select(problems), TRITON, asked, samples, self.folder, method)
+        author = Sampler(model, Budget(self.folder, limit))
+        return asyncio.run(Pipeline(author, concurrency=concurrency, judging=judging).run(experiments))
 
     def sample(self, behaviour: str, problem: str = "1_allreduce", number: int = 1) -> Path:
         return self.folder / problem / f"openai-{behaviour}-{number}"

@@ -1,7 +1,8 @@
 """A provider on loopback that speaks OpenAI's chat-completions protocol. The model's name says how it behaves.
 
 `kernel`, `wrong`, `two` … answer always alike; `busy`, `broken` … fail the first time that they are asked something,
-and then answer as `kernel` does. `pkb generate 1 --model openai/busy --api-base URL` is all a test needs.
+and then answer as `kernel` does. `test` is right in some samples, `learner` in some turns, `RIGHT` and `LEARNT` say in
+which. `pkb generate 1 --model openai/busy --api-base URL` is all a test needs.
 """
 
 import json
@@ -24,20 +25,73 @@ FOR_EVER = ("locked", "hopeless", "unknown", "toolong")
 """Faults that do not pass."""
 REFUSAL = "I cannot help with that."
 WRONG = "def solution(tensor):\n    return tensor.clone()\n"
+RIGHT = {1: 1, 2: 2, 3: 3, 4: 0, 5: 1, 6: 2, 7: 3, 8: 0}
+"""By problem: how many of the first three answers of `test` are right. Of the others the first is a wrong kernel."""
+LEARNT = {1: 2, 2: 3, 3: 4, 4: 1, 5: 2, 6: 3, 7: 4, 8: 1}
+"""By problem: the one turn in which `learner` is right. In all others its kernel is wrong."""
 
 
 def fenced(source: str) -> str:
     return f"```python\n{source}```\n"
 
 
+def problem_of(prompt: str) -> str:
+    """The problem that a prompt names first."""
+    return re.findall(r"\b\d+_\w+", prompt)[0]
+
+
 def shipped(prompt: str) -> str:
-    """The kernel that we ship for the problem that a prompt names first."""
-    stem = re.findall(r"\b\d+_\w+", prompt)[0]
-    return (SOLUTIONS / f"{stem}_triton.py").read_text()
+    """The kernel that we ship for it."""
+    return (SOLUTIONS / f"{problem_of(prompt)}_triton.py").read_text()
 
 
-def content(behaviour: str, prompt: str) -> str | None:
+def turn_of(prompt: str) -> int:
+    return 1 + max(map(int, re.findall(r"^# Your \w+ of turn (\d+)$", prompt, re.MULTILINE)), default=0)
+
+
+def varied(prompt: str, count: int) -> str:
+    """What `test` answers the count-th time that it is asked this."""
+    right = RIGHT[int(problem_of(prompt).partition("_")[0])]
+    return "kernel" if count <= right else "wrong" if count == right + 1 else "rubbish"
+
+
+def command(words: str) -> str:
+    return f"I shall do this.\n\n```bash\n{words}\n```\n"
+
+
+def written(source: str, then: str) -> str:
+    return command(f"cat > candidate.py <<'EOF'\n{source}EOF\n{then}")
+
+
+def act(behaviour: str, messages: list[dict[str, str]]) -> str | None:
+    """The next step of one that works in a shell; None for those that do not."""
+    task = messages[1]["content"] if len(messages) > 1 else ""
+    steps = {
+        "worker": [written(WRONG, "./pkb eval"), written(shipped(task), "./pkb check && ./pkb eval")] if task else [],
+        "spy": [command(LOOK), written(WRONG, "ln -sf /etc/passwd candidate.py")],
+        "mumbler": ["Let me think about it."] * 9,
+        "idler": [command("sleep 0.1")] * 99,
+        "sleeper": [command("sleep 600")],
+    }
+    if behaviour not in steps:
+        return None
+    done = sum(message["role"] == "assistant" for message in messages)
+    return [*steps[behaviour], command("submit")][min(done, len(steps[behaviour]))]
+
+
+LOOK = (
+    "env; cat /proc/*/environ | tr '\\0' '\\n'; python -c 'import pkb'; ls -la; ls /root /home /work; "
+    "cat reference.py; curl -sm 2 http://127.0.0.1:1 || echo no network"
+)
+
+
+def content(behaviour: str, prompt: str, count: int = 1) -> str | None:
     match behaviour:
+        case "test":
+            return content(varied(prompt, count), prompt)
+        case "learner":
+            learnt = LEARNT[int(problem_of(prompt).partition("_")[0])]
+            return content("kernel" if turn_of(prompt) == learnt else "wrong", prompt)
         case "wrong":
             return f"Here it is.\n\n{fenced(WRONG)}\nGood luck!"
         case "rubbish":
@@ -87,11 +141,12 @@ class Provider:
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def first_time(self, asked: Asked) -> bool:
+    def times_asked(self, asked: Asked) -> int:
+        """This time included."""
         with self._lock:
             self.asked.append(asked)
             self._seen[asked.identity] += 1
-            return self._seen[asked.identity] == 1
+            return self._seen[asked.identity]
 
     def count(self, behaviour: str) -> int:
         return sum(asked.behaviour == behaviour for asked in self.asked)
@@ -124,17 +179,17 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = body["messages"][-1]["content"]
         asked = Asked(body["model"], prompt, body, self.headers.get("Authorization", ""))
-        first = self.home.first_time(asked)
+        count = self.home.times_asked(asked)
         fault = getattr(self, f"_{asked.behaviour}", None)
-        if fault and (first or asked.behaviour in FOR_EVER):
+        if fault and (count == 1 or asked.behaviour in FOR_EVER):
             fault()
         else:
-            self._answer(asked)
+            self._answer(asked, count)
 
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: Asked, count: int) -> None:
         if asked.behaviour == "slow":
             self.home.allowed.acquire()
-        text = content(asked.behaviour, asked.prompt)
+        text = act(asked.behaviour, asked.body["messages"]) or content(asked.behaviour, asked.prompt, count)
         message = {"role": "assistant", "content": text, "refusal": REFUSAL if text is None else None}
         reason = "length" if asked.behaviour == "truncated" else "stop"
         usage: dict[str, int] | None = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}

@@ -6,7 +6,7 @@ from server import KEY, REFUSAL, RETRY_AFTER_S, WRONG
 
 from pkb.errors import UsageError
 from pkb.generate.budget import Budget
-from pkb.generate.sampling import Tally
+from pkb.generate.pipeline import Tally
 
 
 def test_a_sample_is_kept_with_all_that_is_known_of_it(run: Run) -> None:

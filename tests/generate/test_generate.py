@@ -24,6 +24,11 @@ def command(provider: Provider, run: Path, behaviour: str, *more: str, problems:
     return [sys.executable, "-m", "pkb", "generate", problems, *fixed, *prompt, *more]
 
 
+def refining(provider: Provider, run: Path, behaviour: str, *more: str, problems: str = "1") -> list[str]:
+    words = command(provider, run, behaviour, "--platform", "cpu", "--trials", "1", *more, problems=problems)
+    return [word if word != "generate" else "refine" for word in words]
+
+
 def finished(words: list[str], **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=240, **options)  # type: ignore[call-overload]
 
@@ -136,6 +141,57 @@ def test_ctrl_c_during_a_judgement_leaves_no_rank_and_no_record(provider: Provid
     assert not list(tmp_path.rglob("record.json"))
 
 
+def test_refine_tells_of_every_turn(provider: Provider, tmp_path: Path) -> None:
+    ran = finished(refining(provider, tmp_path, "learner", "--turns", "2", "--json"))
+    assert ran.returncode == 0, ran.stderr
+    told = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [line["turn"] for line in told] == [1, 1, 2, 2]
+    assert [line["verdict"] for line in told[1::2]] == ["WRONG", "CORRECT"]
+    assert told[3]["timing"]["speedup"] > 0
+    assert told[3]["profile"]["of"] == "cpu operators"
+    assert "2 of 2 turns are there, 2 with code; 2 were asked for now" in ran.stderr
+
+
+def test_refine_goes_on_after_ctrl_c(provider: Provider, tmp_path: Path) -> None:
+    words = refining(provider, tmp_path, "slow", "--turns", "2", "--feedback", "ge", problems="1-2")
+    first = started(words)
+    wait_until(lambda: len(provider.asked) == 2)
+    provider.allow(2)
+    wait_until(lambda: len(provider.asked) == 4)
+    first.send_signal(signal.SIGINT)
+    _, errors = first.communicate(timeout=DEADLINE_S)
+    assert first.returncode == 130
+    assert errors.strip() == "interrupted: 2 of 4 turns are there; run the same command to go on"
+    provider.allow(1000)
+    second = finished(words)
+    assert second.returncode == 0, second.stderr
+    assert times_asked(provider) == [1, 1, 2, 2], "what was under way is asked for again, and nothing else"
+
+
+def test_refine_goes_on_after_being_killed(provider: Provider, tmp_path: Path) -> None:
+    words = refining(provider, tmp_path, "learner", "--turns", "3", "--feedback", "ge", problems="1-2")
+    killed = started(words)
+    wait_until(lambda: len(list(tmp_path.glob("*/*/turns/*/record.json"))) >= 2)
+    killed.kill()
+    killed.communicate()
+    second = finished(words)
+    assert second.returncode == 0, second.stderr
+    turns = {stem: sorted(tmp_path.glob(f"{stem}/*/turns/*/record.json")) for stem in ("1_allreduce", "2_allgather")}
+    verdicts = {stem: [json.loads(file.read_text())["verdict"] for file in files] for stem, files in turns.items()}
+    assert list(verdicts.values()) == [["WRONG", "CORRECT", "WRONG"], ["WRONG", "WRONG", "CORRECT"]]
+    assert max(times_asked(provider)) <= 2, "at most what was under way is asked for again"
+
+
+def test_two_processes_refine_one_run(provider: Provider, tmp_path: Path) -> None:
+    words = refining(provider, tmp_path, "learner", "--turns", "2", "--feedback", "g", problems="1-4")
+    both = [started(words), started(words)]
+    told = [process.communicate(timeout=DEADLINE_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert times_asked(provider) == [1] * 8
+    assert len(list(tmp_path.glob("*/*/turns/*/record.json"))) == 8
+    assert len(list(tmp_path.glob("*/*/record.json"))) == 4
+
+
 def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path) -> None:
     prices = ("--price-in", "1", "--price-out", "10", "--max-tokens", "1000", "--dry", "--samples", "2")
     ran = finished(command(provider, tmp_path, "kernel", *prices, problems="1-2"))
@@ -157,6 +213,8 @@ def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path
         (["--track", "own"], "unknown track 'own'"),
         (["--backend", "hip"], "unknown backend 'hip'"),
         (["--judge", "--judge-size", "huge"], "has no size 'huge'"),
+        (["--judge", "--engine", "cloud"], "unknown engine 'cloud'; choose from local"),
+        (["--judge", "--measure-perf", "--rigor", "none"], "unknown rigor 'none'"),
     ],
 )
 def test_mistakes_get_one_clear_line(provider: Provider, tmp_path: Path, more: list[str], says: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from running import Run
 
 from pkb.engine.local import LocalEngine
-from pkb.generate.sampling import Judging
+from pkb.generate.pipeline import Judging
 from pkb.record import Record
 
 
@@ -25,7 +25,8 @@ def test_every_candidate_gets_its_verdict(run: Run, judging: Judging) -> None:
     for behaviour in ("kernel", "wrong", "truncated", "rubbish"):
         assert run(behaviour, judging=judging).answered == 1
     expected = {"openai-kernel-1": "CORRECT", "openai-wrong-1": "WRONG", "openai-truncated-1": "BUILD_FAILED"}
-    assert verdicts(run) == expected, "an answer without code has none"
+    expected["openai-rubbish-1"] = "BUILD_FAILED"
+    assert verdicts(run) == expected, "an answer without code counts too"
 
 
 def test_samples_of_earlier_runs_are_judged_later_and_once(run: Run, judging: Judging) -> None:

@@ -1,9 +1,11 @@
 """What the tables say of runs whose outcome is known."""
 
+import json
 from pathlib import Path
 
 from made import add, timing
 
+from pkb.registry import PARALLEL
 from pkb.report import Report
 from pkb.report.cells import Table, duration, ratio
 from pkb.report.tables import best
@@ -144,3 +146,53 @@ def test_figures_are_short() -> None:
         "1.00 ms",
         "1.23 s",
     ]
+
+
+def in_turns(run: Path, problem: str, sample: str, *speeds: float | str) -> None:
+    """A sample whose turns had these speed-ups or verdicts; its own record is the best one's."""
+    for number, speed in enumerate(speeds, start=1):
+        turn = run / problem / sample / "turns"
+        timed = timing(speed) if isinstance(speed, float) else None
+        folder = add(run, problem, sample, "CORRECT" if timed else str(speed), timed)
+        (turn / str(number)).mkdir(parents=True)
+        (folder / "record.json").rename(turn / str(number) / "record.json")
+    times = [speed for speed in speeds if isinstance(speed, float)]
+    add(run, problem, sample, "CORRECT" if times else "WRONG", timing(max(times)) if times else None)
+
+
+def test_fast_p_by_turn_by_hand(tmp_path: Path) -> None:
+    """Right: turn 1 is (1/2 + 0) / 2, turn 2 (1 + 0) / 2, turn 3 (1 + 1) / 2. Fast: 0, then 1/2 of one of two, …"""
+    run = tmp_path / "refined"
+    in_turns(run, "1_allreduce", "a", "WRONG", 0.5, "CRASH")
+    in_turns(run, "1_allreduce", "b", 0.8, 2.0)
+    in_turns(run, "2_allgather", "a", "HANG", "ENVIRONMENT", 3.0)
+    found = tables(run)
+    board = found["turns"]
+    assert [column.name for column in board.columns] == ["run", "figure", "turn 1", "turn 2", "turn 3"]
+    values = {row[1].text: [cell.value for cell in row[2:]] for row in board.rows}
+    assert values == {"right": [0.25, 0.5, 1.0], "fast_1": [0.0, 0.25, 0.75]}
+    names = [column.name for column in found["leaderboard"].columns]
+    assert found["leaderboard"].rows[0][names.index("samples")].value == 3, "a sample counts once"
+    report = Report.of([run], p=2.5)
+    by_turn = next(table for table in report.tables if table.key == "turns")
+    assert [cell.value for cell in by_turn.rows[1][2:]] == [0.0, 0.0, 0.5]
+
+
+def test_samples_in_one_turn_have_no_table_of_turns(tmp_path: Path) -> None:
+    add(tmp_path, "1_allreduce", "1")
+    assert "turns" not in tables(tmp_path)
+
+
+def test_turns_are_in_every_file(tmp_path: Path) -> None:
+    in_turns(tmp_path / "run", "1_allreduce", "a", "WRONG", 2.0)
+    written = Report.of([tmp_path / "run"]).write(tmp_path / "out", ["md", "csv", "json", "html"], PARALLEL)
+    assert [path.name for path in written] == ["report.md", "report.csv", "report.json", "index.html", "turns.csv"]
+    lines = (tmp_path / "out" / "turns.csv").read_text().splitlines()
+    assert [line.rpartition(",")[2] for line in lines] == ["turn", "1", "2"]
+    assert "## fast_p by turn" in (tmp_path / "out" / "report.md").read_text()
+    figures = json.loads((tmp_path / "out" / "report.json").read_text())["turns"]
+    assert [(one["figure"], [value["value"] for value in one["values"]]) for one in figures] == [
+        ("right", [0.0, 1.0]),
+        ("fast_1", [0.0, 1.0]),
+    ]
+    assert "fast_p by turn" in (tmp_path / "out" / "index.html").read_text()

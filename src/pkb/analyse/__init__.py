@@ -2,7 +2,7 @@
 
 from pkb.analyse.compare import Change, Compared, compared
 from pkb.analyse.estimate import Estimate
-from pkb.analyse.metrics import fast_p_curve, is_fast, pass_at_k
+from pkb.analyse.metrics import fast_p_at_turns, fast_p_curve, is_fast, pass_at_k
 from pkb.analyse.reading import Row, Rows, rows
 from pkb.analyse.tables import ALL, Failures, Standing, Summary, by_category, failures, leaderboard, speedups
 
@@ -19,6 +19,7 @@ __all__ = [
     "by_category",
     "compared",
     "failures",
+    "fast_p_at_turns",
     "fast_p_curve",
     "is_fast",
     "leaderboard",

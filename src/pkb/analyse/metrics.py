@@ -1,4 +1,4 @@
-"""pass@k and fast_p@k. A verdict of ENVIRONMENT is never counted."""
+"""pass@k, fast_p@k and fast_p@turn. A verdict of ENVIRONMENT is never counted."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -62,6 +62,20 @@ def fast_p_curve(rows: Iterable[Row], ps: Sequence[float], plain: bool = False) 
             speeds.setdefault(row.problem, []).append(_speed(row, plain))
     ordered = [sorted(found) for found in speeds.values()]
     return [fmean(1 - bisect_right(found, p) / len(found) for found in ordered) if ordered else None for p in ps]
+
+
+def fast_p_at_turns(samples: Iterable[Sequence[Row]], p: float) -> list[Estimate | None]:
+    """fast_p by turn, from the rows of each sample's turns: the mean over problems of the share of their samples of
+    which some turn, up to this one, is fast. A sample that has ended stays what it was."""
+    found = [list(filter(lambda row: row.counts, turns)) for turns in samples]
+    last = max((row.turn for turns in found for row in turns), default=0)
+    return [_fast_by(found, p, turn) for turn in range(1, last + 1)]
+
+
+def _fast_by(samples: Iterable[Sequence[Row]], p: float, turn: int) -> Estimate | None:
+    best = ([row for row in turns if row.turn <= turn] for turns in samples)
+    tallies = _tallies((turns[0], any(is_fast(row, p) for row in turns)) for turns in best if turns)
+    return at_k(tallies, 1)
 
 
 def _tallies(judged: Iterable[tuple[Row, bool]]) -> dict[str, Tally]:

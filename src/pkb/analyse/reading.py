@@ -4,12 +4,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pkb.record import Pace, Verdict, upgraded
-from pkb.runs import RECORD, Damage, Run, damage, number_of
+from pkb.runs import RECORD, Damage, Run, Sample, damage, number_of
 
 _RAW = b'"blocks_us":'
 
@@ -47,6 +47,11 @@ class Row:
     folder: str
 
     @property
+    def turn(self) -> int:
+        """Of a row that stands for one turn of a sample."""
+        return int(os.path.basename(self.folder))
+
+    @property
     def correct(self) -> bool:
         return self.verdict == Verdict.CORRECT
 
@@ -59,6 +64,8 @@ class Row:
 @dataclass
 class Rows:
     rows: list[Row] = field(default_factory=list)
+    turns: dict[str, list[Row]] = field(default_factory=dict)
+    """By the sample's folder, of those in several turns: a row for each turn that has a record, in order."""
     damaged: list[Damage] = field(default_factory=list)
 
 
@@ -79,15 +86,25 @@ def _read_run(run: Run, name: str, found: Rows) -> None:
         facts = {}
     model = str(facts.get("model") or name)
     for problem, folder in run.folders():
-        path = os.path.join(folder, RECORD)
-        try:
-            with open(path, "rb", buffering=0) as file:
-                fields = _parsed(file.readall())
-            found.rows.append(row_of(name, model, problem, folder, fields))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            found.damaged.append(Damage(Path(path), damage(error)))
+        if row := _read_row(name, model, problem, folder, found):
+            found.rows.append(row)
+        if os.path.isdir(os.path.join(folder, "turns")):
+            turns = [str(turn) for turn in Sample(problem, Path(folder)).turns if turn.name.isdecimal()]
+            rows = [row for turn in turns if (row := _read_row(name, model, problem, turn, found))]
+            found.turns[folder] = [replace(row, sample=os.path.basename(folder)) for row in rows]
+
+
+def _read_row(name: str, model: str, problem: str, folder: str, found: Rows) -> Row | None:
+    path = os.path.join(folder, RECORD)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            fields = _parsed(file.readall())
+        return row_of(name, model, problem, folder, fields)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        found.damaged.append(Damage(Path(path), damage(error)))
+        return None
 
 
 def _parsed(content: bytes) -> dict[str, Any]:

@@ -20,6 +20,7 @@ app = typer.Typer(
 def main() -> None:
     """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
     from pkb.cli import (
+        agent,
         check,
         doctor,
         dryrun,
@@ -31,12 +32,13 @@ def main() -> None:
         listing,
         prompt,
         redteam,
+        refine,
         report,
         roofline,
         show,
     )
 
-    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate)
+    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate, refine, agent)
     for verb in (*verbs, report, roofline, export, doctor):
         verb.register(app)
     try:

@@ -4,26 +4,17 @@ from typing import Annotated
 
 import typer
 
-from pkb.cli import options as o
-from pkb.cli import wanting as w
+from pkb.cli.sharing import sharing
+from pkb.cli.wanting import Wanting
 
 
 def register(app: typer.Typer) -> None:
     app.command("prompt")(prompt)
 
 
+@sharing(Wanting)
 def prompt(
-    problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
-    suite: o.SuiteName = "parallel",
-    backend: w.Backend = "cuda",
-    precision: w.Precision = "bf16",
-    hardware: w.Hardware = "h100_8",
-    no_hardware: w.NoHardware = False,
-    track: o.TrackName = "any",
-    nproc: o.Nproc = 4,
-    size: w.Size = "paper",
-    examples: w.Examples = "1",
-    template: w.TemplateFile = None,
+    wanting: Wanting, problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")]
 ) -> None:
     """Print the prompt for one problem.
 
@@ -31,5 +22,4 @@ def prompt(
     """
     from pkb.generate.prompt import prompt_for
 
-    wanted = w.wanted(backend, precision, hardware, no_hardware, track, nproc, size, examples, template)
-    print(prompt_for(o.chosen_suite(suite).load(problem), wanted), end="")
+    print(prompt_for(wanting.problems_of.load(problem), wanting.wanted()), end="")

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+_ANSWERS = ("*/*/sample.json", "*/*/turns/*/sample.json")
+
 
 class BudgetSpent(Exception):
     pass
@@ -21,10 +23,15 @@ class Budget:
         self._changed = asyncio.Condition()
 
     def spent(self) -> float:
-        for file in self.run.glob("*/*/sample.json"):
-            if file not in self._costs:
-                self._costs[file] = json.loads(file.read_text()).get("cost_usd") or 0.0
+        for pattern in _ANSWERS:
+            for file in self.run.glob(pattern):
+                if file not in self._costs:
+                    self._costs[file] = json.loads(file.read_text()).get("cost_usd") or 0.0
         return sum(self._costs.values())
+
+    def note(self, answer: Path, cost: float | None) -> None:
+        """What an answer has cost so far, by the path of its sample.json, which need not be there yet."""
+        self._costs[answer] = cost or 0.0
 
     @asynccontextmanager
     async def reserved(self, most: float) -> AsyncIterator[None]:

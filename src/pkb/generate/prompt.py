@@ -39,12 +39,13 @@ class Wanted:
         return PRECISIONS[self.precision]
 
 
-def prompt_for(problem: Problem, wanted: Wanted) -> str:
+def prompt_for(problem: Problem, wanted: Wanted, ending: str = "answer") -> str:
+    """`ending` is the section that stands in place of `answer`."""
     template = Template.of(wanted.backend, wanted.template)
     values = _values(problem, wanted, template)
     absent = {"hardware"} if wanted.hardware is None else set()
     absent |= set() if values["examples"] else {"examples"}
-    sections = [name for name in template.parts["sections"] if name not in absent]
+    sections = [ending if name == "answer" else name for name in template.parts["sections"] if name not in absent]
     return "\n\n".join(template.filled("text", name, values).strip() for name in sections) + "\n"
 
 

@@ -1,7 +1,7 @@
 """Samples on disk: `<run>/<problem>/<model>-<number>/` with prompt.md, response.md, candidate.py and sample.json.
 
-sample.json is written last: where it is, the sample is complete. A lock on `.claim` says who is asking for one; it
-ends with the process that holds it, however that ends.
+A sample in several turns has these per turn, in `turns/<n>/`. sample.json is written last: where it is, the answer is
+complete. A lock on `.claim` says who is at work on a sample; it ends with the process that holds it, however that ends.
 """
 
 import fcntl
@@ -15,9 +15,48 @@ from pathlib import Path
 from typing import Any
 
 from pkb.generate.secrets import without_secrets
+from pkb.record import Record, Verdict
+from pkb.runs import RECORD, SOURCE, read_record
 from pkb.whole import write_whole
 
 SCHEMA = 1
+FACTS = "sample.json"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One answer, and what became of it."""
+
+    folder: Path
+    number: int = 1
+    """From 1."""
+
+    @property
+    def path(self) -> Path:
+        """Of sample.json."""
+        return self.folder / FACTS
+
+    def facts(self) -> dict[str, Any] | None:
+        """What sample.json says; None while there is none."""
+        return json.loads(self.path.read_text()) if self.path.is_file() else None
+
+    @property
+    def source(self) -> bytes:
+        """The candidate; empty where the answer held none."""
+        file = self.folder / SOURCE
+        return file.read_bytes() if file.is_file() else b""
+
+    def record(self) -> Record | None:
+        """None also where the machine failed: it is to be judged again."""
+        found = read_record(self.folder / RECORD)
+        return found if isinstance(found, Record) and found.verdict is not Verdict.ENVIRONMENT else None
+
+    def write(self, prompt: str, response: str, candidate: str | None, facts: dict[str, Any]) -> None:
+        files = {"prompt.md": prompt, "response.md": response, SOURCE: candidate}
+        for name, text in files.items():
+            if text is not None:
+                write_whole(self.folder / name, without_secrets(text).encode(errors="backslashreplace"))
+        write_whole(self.path, without_secrets(json.dumps({"schema": SCHEMA, **facts}, indent=1)) + "\n")
 
 
 @dataclass(frozen=True)
@@ -37,27 +76,6 @@ class Place:
     @property
     def folder(self) -> Path:
         return self.run / self.problem / self.name
-
-    @property
-    def candidate(self) -> Path:
-        return self.folder / "candidate.py"
-
-    @property
-    def record(self) -> Path:
-        return self.folder / "record.json"
-
-    def facts(self) -> dict[str, Any] | None:
-        """What sample.json says; None while there is none."""
-        file = self.folder / "sample.json"
-        return json.loads(file.read_text()) if file.is_file() else None
-
-    def write(self, prompt: str, response: str, candidate: str | None, facts: dict[str, Any]) -> None:
-        files = {"prompt.md": prompt, "response.md": response, "candidate.py": candidate}
-        for name, text in files.items():
-            if text is not None:
-                write_whole(self.folder / name, without_secrets(text).encode(errors="backslashreplace"))
-        written = {"schema": SCHEMA, "problem": self.problem, "number": self.number, **facts}
-        write_whole(self.folder / "sample.json", without_secrets(json.dumps(written, indent=1)) + "\n")
 
     @contextmanager
     def claimed(self) -> Iterator[bool]:

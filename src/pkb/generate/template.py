@@ -11,17 +11,19 @@ from pkb.backends import backend_named
 from pkb.errors import UsageError
 
 _FOLDER = Path(__file__).parent / "templates"
+_SHIPPED = ("prompt.toml", "feedback.toml", "agent.toml")
 
 
 @dataclass(frozen=True)
 class Template:
-    """The merged texts: prompt.toml, over it the backend's file, over that a person's own."""
+    """The merged texts: the shipped ones, over them the backend's file, over that a person's own."""
 
     parts: Mapping[str, Any]
 
     @classmethod
     def of(cls, backend: str, own: Path | None = None) -> "Template":
-        layers = [_read(_FOLDER / "prompt.toml"), _read(_FOLDER / f"{backend_named(backend).name}.toml")]
+        names = (*_SHIPPED, f"{backend_named(backend).name}.toml")
+        layers = [_read(_FOLDER / name) for name in names]
         merged: dict[str, Any] = {}
         for layer in [*layers, *([_read(own)] if own else [])]:
             merged = _merged(merged, layer, own)

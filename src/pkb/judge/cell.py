@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +32,11 @@ class Cell(NamedTuple):
     """What is closed, for the record."""
 
 
-def confine(level: str, root: str, writable: list[str], ranks: int, lifeline: int) -> Cell:
+def confine(level: str, root: str, writable: list[str], ranks: int, lifeline: int, emptied: Sequence[str] = ()) -> Cell:
     """Confine this process, and its children to come, to reading the system and writing to `writable`.
 
     `root` is an empty folder for the cell's own mounts. The keeper goes when `lifeline` is closed at its other end.
+    The folders `emptied` are empty to it, as far as the level can do that.
     """
     with contextlib.suppress(OSError):
         # Should memory run out, the kernel ends these processes first.
@@ -42,7 +44,7 @@ def confine(level: str, root: str, writable: list[str], ranks: int, lifeline: in
     most = ranks * (64 + 2 * (os.cpu_count() or 1)) + 256
     match level:
         case "namespaces":
-            cell = _namespaces(root, writable, most, lifeline)
+            cell = _namespaces(root, writable, most, lifeline, emptied)
         case "landlock":
             cell = _landlock(writable, most)
         case _:
@@ -67,10 +69,10 @@ def _landlock(writable: list[str], most: int) -> Cell:
     return Cell(None, facts)
 
 
-def _namespaces(root: str, writable: list[str], most: int, lifeline: int) -> Cell:
+def _namespaces(root: str, writable: list[str], most: int, lifeline: int, emptied: Sequence[str]) -> Cell:
     # Older kernels count what a user runs in all namespaces together.
     outside = threads_of(os.getuid()) if _kernel() < (5, 14) else 0
-    _enter_namespaces(root, writable)
+    _enter_namespaces(root, writable, emptied)
     keeper, hidden, limited = _fork_keeper(root, most, lifeline, _has_gpu(writable))
     linux.pivot_into(root)
     limited = _limit_user(outside + most) or limited
@@ -84,14 +86,14 @@ def _namespaces(root: str, writable: list[str], most: int, lifeline: int) -> Cel
     return Cell(keeper, facts)
 
 
-def _enter_namespaces(root: str, writable: list[str]) -> None:
+def _enter_namespaces(root: str, writable: list[str], emptied: Sequence[str]) -> None:
     user, group = os.getuid(), os.getgid()
     linux.unshare(_NAMESPACES)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path(f"/proc/self/{name}").write_text(text)
     linux.loopback_up()
     os.chdir("/")
-    build_root(root, [*view.readable(), *view.devices()], view.PRIVATE, writable)
+    build_root(root, [*view.readable(), *view.devices()], view.PRIVATE, writable, emptied)
 
 
 def _has_gpu(writable: list[str]) -> bool:

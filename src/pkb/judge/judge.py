@@ -59,6 +59,8 @@ class Judge:
         """A command to start all ranks under."""
         self.seeds = Seeds()
         self.references = References()
+        self.unbuildable: dict[str, Failure] = {}
+        """Why candidates, by digest, do not compile, where somebody has tried already."""
         self._nursery: Nursery | None = None
 
     @property
@@ -79,6 +81,15 @@ class Judge:
         if self._nursery:
             self._nursery.close()
             self._nursery = None
+
+    def interrupt(self) -> None:
+        """From another thread: what is under way fails for want of a nursery."""
+        if self._nursery:
+            self._nursery.process.kill()
+
+    def draw_new_seeds(self) -> None:
+        """So that nothing learnt from earlier judgements tells of the next ones' inputs."""
+        self.seeds, self.references = Seeds(), References()
 
     def pose(
         self,
@@ -152,6 +163,8 @@ class Judge:
         """Compile the candidate's extensions unless they are in the cache, while no rank holds a GPU."""
         if lacking := candidate.backend.missing():
             raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
+        if known := self.unbuildable.pop(candidate.digest, None):
+            raise known
         seen.libraries = entry_of(candidate)
         if seen.libraries and not cache.touch(seen.libraries):
             progress("build")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from pkb.judge.linux import (
     MS_BIND,
@@ -27,8 +27,11 @@ _NAMES = {
 _LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 
-def build_root(root: str, readable: list[str], private: tuple[str, ...], writable: list[str]) -> None:
-    """Mount it all below `root`, in this process's own mount namespace. What is only readable cannot be changed."""
+def build_root(
+    root: str, readable: list[str], private: tuple[str, ...], writable: list[str], emptied: Sequence[str] = ()
+) -> None:
+    """Mount it all below `root`, in this process's own mount namespace. What is only readable cannot be changed; the
+    folders `emptied` are empty."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
     for folder in private:
@@ -41,6 +44,8 @@ def build_root(root: str, readable: list[str], private: tuple[str, ...], writabl
             _show(path, root)
     for path in writable:
         _show(path, root)
+    for path in emptied:
+        mount("tmpfs", root + path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4k")
     for name, target in _LINKS.items():
         os.symlink(f"/proc/self/{target}", f"{root}/dev/{name}")
     os.mkdir(f"{root}/proc")

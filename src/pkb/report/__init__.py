@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from pkb.report.cells import Table
 from pkb.report.markdown import markdown
 from pkb.report.page import html
 from pkb.report.parts import finite
-from pkb.report.tables import PS, by_run, lines, tables
+from pkb.report.tables import PS, Turns, by_run, lines, tables, turn_lines
 from pkb.runs import Damage
 from pkb.whole import write_whole
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pkb.registry import Suite
 
 FILES = {"md": "report.md", "csv": "report.csv", "json": "report.json", "html": "index.html"}
+_TURNS = "turns.csv"
+"""Written beside report.csv, where there are samples in several turns."""
 _MOST_DAMAGED = 10
 
 
@@ -36,6 +38,7 @@ class Report:
     damaged: list[Damage]
     p: float
     when: datetime
+    turns: Turns = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: list[Path], p: float = 1.0) -> "Report":
@@ -46,7 +49,7 @@ class Report:
         if empty := [str(run) for run in once if run not in full]:
             damaged = f" ({len(found.damaged)} cannot be read, such as {found.damaged[0]})" if found.damaged else ""
             raise UsageError(f"no record in {', '.join(empty)}{damaged}; name folders that `pkb eval --out` wrote")
-        return cls(found.rows, found.damaged, p, datetime.now(UTC))
+        return cls(found.rows, found.damaged, p, datetime.now(UTC), found.turns)
 
     @property
     def subtitle(self) -> str:
@@ -78,29 +81,24 @@ class Report:
 
     @cached_property
     def tables(self) -> list[Table]:
-        return tables(self.rows, self.p)
+        return tables(self.rows, self.p, self.turns)
 
     def write(self, folder: Path, formats: list[str], suite: "Suite") -> list[Path]:
         """The files of these formats, of FILES."""
         texts = {
             "md": lambda: markdown("Report", [self.subtitle, *self.notices, self.made], self.tables),
-            "csv": self._csv,
+            "csv": lambda: _csv(self.rows),
             "json": lambda: json.dumps(finite(self._figures()), indent=1, allow_nan=False) + "\n",
             "html": lambda: html(self, suite),
         }
         paths = [folder / FILES[name] for name in formats]
         for name, path in zip(formats, paths, strict=True):
             write_whole(path, texts[name]())
+        if "csv" in formats and self.turns:
+            paths.append(folder / _TURNS)
+            turns = [row for rows in self.turns.values() for row in rows]
+            write_whole(paths[-1], _csv(turns, ("turn",)))
         return paths
-
-    def _csv(self) -> str:
-        """A line per sample."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        names = [field.name for field in fields(Row)]
-        writer.writerow(names)
-        writer.writerows([getattr(row, name) for name in names] for row in self.rows)
-        return text.getvalue()
 
     def _figures(self) -> dict[str, Any]:
         runs = by_run(self.rows)
@@ -116,7 +114,18 @@ class Report:
             "notices": self.notices,
             "leaderboard": [asdict(standing) for standing in leaderboard(self.rows, p=self.p)],
             "fast_p": curves,
+            "turns": [asdict(line) for line in turn_lines(self.turns, self.p)],
             "failures": {run: [asdict(one) for one in failures(found)] for run, found in runs.items()},
             "comparison": [asdict(one) for one in compared(*runs.values())] if len(runs) == 2 else [],
             "samples": [asdict(row) for row in self.rows],
         }
+
+
+def _csv(rows: list[Row], more: tuple[str, ...] = ()) -> str:
+    """A line per row."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = [*(field.name for field in fields(Row)), *more]
+    writer.writerow(names)
+    writer.writerows([getattr(row, name) for name in names] for row in rows)
+    return text.getvalue()

@@ -12,6 +12,7 @@ from pkb.analyse import (
     Summary,
     compared,
     failures,
+    fast_p_at_turns,
     fast_p_curve,
     leaderboard,
     speedups,
@@ -51,12 +52,17 @@ class Line:
         return f"{self.run} (CPU times)" if self.cpu else self.run
 
 
-def tables(rows: list[Row], p: float) -> list[Table]:
+Turns = dict[str, list[Row]]
+"""By a sample's folder, a row for each of its turns."""
+
+
+def tables(rows: list[Row], p: float, turns: Turns | None = None) -> list[Table]:
     """All that apply, in the order of reading."""
     runs, standings = by_run(rows), leaderboard(rows, p=p)
     order = list(dict.fromkeys(row.category for row in sorted(rows, key=lambda row: row.number)))
     heat_maps = [_categories(standings, order), *_fast_categories(standings, order, p)]
-    return [_leaderboard(standings, p), *_comparison(runs), *heat_maps, _fast_p(rows), _speedups(rows), _failures(runs)]
+    curves = [_fast_p(rows), *_by_turn(turns or {}, p)]
+    return [_leaderboard(standings, p), *_comparison(runs), *heat_maps, *curves, _speedups(rows), _failures(runs)]
 
 
 def by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -74,6 +80,30 @@ def lines(rows: list[Row]) -> list[Line]:
         for cpu in (False, True)
     ]
     return [line for line in split if speedups(line.rows)]
+
+
+@dataclass(frozen=True)
+class TurnLine:
+    """How one figure of a run grows from turn to turn."""
+
+    label: str
+    figure: str
+    values: list[Estimate | None]
+
+
+def turn_lines(turns: Turns, p: float) -> list[TurnLine]:
+    """What is right, and by kind of clock, what is fast. Without samples in turns, none."""
+    found: dict[str, list[list[Row]]] = {}
+    for rows in turns.values():
+        if rows:
+            found.setdefault(rows[0].run, []).append(rows)
+    made = []
+    for run, samples in found.items():
+        made.append(TurnLine(run, "right", fast_p_at_turns(samples, 0.0)))
+        for line in lines([row for rows in samples for row in rows]) if p > 0 else []:
+            same_clock = [[row for row in rows if (row.platform == CPU) is line.cpu] for rows in samples]
+            made.append(TurnLine(line.label, f"fast_{p:g}", fast_p_at_turns(same_clock, p)))
+    return made
 
 
 def best(rows: list[Row]) -> list[Row]:
@@ -148,6 +178,21 @@ def _fast_p(rows: list[Row]) -> Table:
     columns = [Column("run"), *(Column(f"p = {p:g}", True) for p in PS)]
     cells = [[text(line.label), *map(share, fast_p_curve(line.rows, PS))] for line in lines(rows)]
     return Table("fast_p", "fast_p over p", note, columns, cells)
+
+
+def _by_turn(turns: Turns, p: float) -> list[Table]:
+    note = (
+        f"The share of samples of which some turn, up to this one, is right, or fast (surely over {p:g} times the "
+        f"reference's speed), averaged over problems; {_INTERVALS}."
+    )
+    found = turn_lines(turns, p)
+    last = max((len(line.values) for line in found), default=0)
+    columns = [Column("run"), Column("figure"), *(Column(f"turn {turn}", True) for turn in range(1, last + 1))]
+    cells = [
+        [text(line.label), text(line.figure), *map(share_of, line.values), *[Cell("")] * (last - len(line.values))]
+        for line in found
+    ]
+    return [Table("turns", "fast_p by turn", note, columns, cells)] if found else []
 
 
 def _speedups(rows: list[Row]) -> Table:

@@ -185,6 +185,7 @@ function start() {
   tableSection("categories");
   tableSection("fast_categories");
   curveSection();
+  tableSection("turns");
   failureSection();
   choices();
   if (runs.length > 1) byId("run-keys").append(...runs.map((run) => key(run, runClass(run))));

@@ -1,0 +1,135 @@
+"""An attempt of an agent: a folder, a shell, a desk; then what it leaves as candidate.py, however it ended."""
+
+import asyncio
+import importlib
+import json
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pkb.agent import client
+from pkb.agent.desk import Desk
+from pkb.agent.shell import Shell
+from pkb.errors import UsageError
+from pkb.generate.author import Written
+from pkb.generate.budget import Budget
+from pkb.generate.experiment import Experiment
+from pkb.generate.model import Model
+from pkb.generate.pipeline import Judging
+from pkb.generate.store import Turn
+from pkb.generate.template import Template
+from pkb.home import home
+from pkb.runs import SOURCE
+
+TRAJECTORY = "trajectory.json"
+_MOST_BYTES = 1 << 20
+"""Of a candidate."""
+
+
+class AgentAuthor:
+    def __init__(self, model: Model, budget: Budget, judging: Judging, limits: Any, sandbox: str = "auto"):
+        """`limits` are of the driver's kind."""
+        self.driver = driver()
+        self.model, self.budget, self.judging, self.limits, self.sandbox = model, budget, judging, limits, sandbox
+
+    async def write(self, experiment: Experiment, turn: Turn, prompt: str) -> Written:
+        spent_before = _set_aside(turn.folder)
+        self.budget.note(turn.path, spent_before)
+        limits = self.limits
+        if limits.cost is not None:
+            limits = replace(limits, cost=limits.cost - spent_before)
+        async with self.budget.reserved(limits.cost or 0.0):
+            with _workplace(experiment) as folder:
+                written = await self._attempt(experiment, turn, prompt, folder, limits)
+            if written.facts["cost_usd"] is not None:
+                written.facts["cost_usd"] += spent_before
+            self.budget.note(turn.path, written.facts["cost_usd"])
+        return written
+
+    async def _attempt(self, experiment: Experiment, turn: Turn, prompt: str, folder: Path, limits: Any) -> Written:
+        started, desk = time.monotonic(), Desk(experiment, self.judging)
+        shell = await asyncio.to_thread(Shell, folder, self.sandbox)
+        number, loop = experiment.place.number - 1, asyncio.get_running_loop()
+        seat = self.driver.ModelSeat(self.model, number, limits, loop)
+        commands = self.driver.ShellSeat(shell, limits, seat.deadline)
+        system, trajectory = self._system(experiment), turn.folder / TRAJECTORY
+        with shell:
+            async with desk.open(folder):
+                # Cancelled, we leave here; the shell is closed, and the agent's thread ends at its next step.
+                ended = await asyncio.to_thread(self.driver.drive, seat, commands, system, prompt, trajectory)
+        source = _left(folder / SOURCE)
+        facts = {
+            "model": self.model.settings.model,
+            "finish_reason": ended["exit_status"],
+            "tokens": {"prompt": 0, "completion": 0, "reasoning": 0} | seat.spent.tokens,
+            "cost_usd": seat.spent.cost,
+            "seconds": round(time.monotonic() - started, 3),
+            "agent": {"steps": ended["steps"], "evaluations": desk.evaluations, "sandbox": shell.facts},
+            "notes": [f"{ended['exit_status']} after {ended['steps']} steps and {desk.evaluations} evaluations"],
+        }
+        if source is None:
+            facts["notes"].append(f"it left no {SOURCE}")
+        return Written(seat.spent.last, source, facts)
+
+    def _system(self, experiment: Experiment) -> str:
+        template = Template.of(experiment.wanted.backend, experiment.wanted.template)
+        limits = {"steps": str(self.limits.steps), "seconds": f"{self.limits.seconds:.0f}"}
+        return template.filled("agent", "system", limits).strip()
+
+
+def driver() -> Any:
+    """The module that needs mini-swe-agent. Told to be quiet, and to leave the person's settings of it alone."""
+    os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
+    os.environ.setdefault("MSWEA_GLOBAL_CONFIG_DIR", str(home() / "mini-swe-agent"))
+    try:
+        return importlib.import_module("pkb.agent.driver")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "minisweagent":
+            raise
+        raise UsageError(
+            "`pkb agent` needs mini-swe-agent; install it with: pip install 'parallelkernelbench[agent]'"
+        ) from error
+
+
+@contextmanager
+def _workplace(experiment: Experiment) -> Iterator[Path]:
+    """A folder with the reference and the program that brings kernels to the desk."""
+    folder = Path(tempfile.mkdtemp(prefix="pkb-agent-")).resolve()
+    try:
+        (folder / "reference.py").write_text(experiment.problem.shown())
+        program = folder / "pkb"
+        program.write_text(f"#!{sys.executable}\n{Path(client.__file__).read_text()}")
+        program.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _left(path: Path) -> str | None:
+    """The candidate, if it is a plain file of moderate size: the agent could have put anything there."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        content = file.read(_MOST_BYTES + 1)
+    return content.decode(errors="replace") if len(content) <= _MOST_BYTES else None
+
+
+def _set_aside(folder: Path) -> float:
+    """Keep the trajectories of attempts that were cut off; what they cost together."""
+    latest = folder / TRAJECTORY
+    earlier = sorted(folder.glob("trajectory-*.json"))
+    if latest.is_file():
+        earlier.append(latest.rename(folder / f"trajectory-{len(earlier) + 1}.json"))
+    return sum(json.loads(path.read_text())["info"]["model_stats"]["instance_cost"] for path in earlier)

@@ -1,0 +1,37 @@
+"""Who writes candidates: a model that is asked once per turn."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from pkb.generate.budget import Budget
+from pkb.generate.experiment import Experiment
+from pkb.generate.extract import extract
+from pkb.generate.model import Model
+from pkb.generate.store import Turn
+
+
+@dataclass(frozen=True)
+class Written:
+    response: str
+    candidate: str | None
+    facts: dict[str, Any]
+    """For sample.json: tokens, cost_usd, seconds, notes, …"""
+
+
+class Author(Protocol):
+    async def write(self, experiment: Experiment, turn: Turn, prompt: str) -> Written:
+        """Raises BudgetSpent, AskFailed, or UsageError when no request can succeed."""
+
+
+class Sampler:
+    def __init__(self, model: Model, budget: Budget):
+        self.model, self.budget = model, budget
+
+    async def write(self, experiment: Experiment, turn: Turn, prompt: str) -> Written:
+        most = self.model.most(prompt) if self.budget.limit is not None else 0.0
+        async with self.budget.reserved(most):
+            answer = await self.model.ask([{"role": "user", "content": prompt}], experiment.place.number - 1)
+            self.budget.note(turn.path, answer.cost_usd)
+        facts = asdict(answer)
+        found = extract(facts.pop("text"), answer.finish_reason)
+        return Written(answer.text, found.source, facts | {"notes": found.notes})

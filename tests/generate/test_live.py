@@ -1,0 +1,65 @@
+"""What a person sees on a terminal while a run is under way."""
+
+import os
+import pty
+import subprocess
+import threading
+from pathlib import Path
+
+from running import TRITON
+from server import Provider
+from test_generate import DEADLINE_S, command, wait_until
+
+from pkb.cli.live import Progress
+from pkb.engine import Phase
+from pkb.generate.budget import Budget
+from pkb.generate.experiment import Method, plan
+from pkb.generate.model import Settings
+from pkb.registry import select
+
+
+class Terminal:
+    """All that was written to it."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        self.text = ""
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self.text += os.read(self.master, 4096).decode(errors="replace")
+        except OSError:
+            # The other end is closed.
+            return
+
+
+def test_a_terminal_shows_counts_cost_and_what_is_left(provider: Provider, tmp_path: Path) -> None:
+    terminal = Terminal()
+    words = command(provider, tmp_path, "slow", "--price-in", "10", "--price-out", "10", problems="1-2")
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen(words, stdout=terminal.slave, stderr=subprocess.PIPE, env=environment)
+    os.close(terminal.slave)
+    wait_until(lambda: "2 asking; 0 of 2 answers; 0 of 2 right; $ 0.00; a while to go" in terminal.text)
+    provider.allow(1)
+    wait_until(lambda: "1 asking, 1 done; 1 of 2 answers; 0 of 2 right; $ 0.01; about 0:" in terminal.text)
+    provider.allow(1)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, errors
+    wait_until(lambda: terminal.text.count(" tokens ") == 2)
+
+
+def test_progress_counts_stages_and_right_ones(tmp_path: Path) -> None:
+    experiments = plan(select("1-3"), TRITON, Settings("openai/any"), 1, tmp_path, Method(2, "g"))
+    state = Progress(experiments, Budget(tmp_path), judged=True)
+    first, second, third = experiments
+    state.moved(first, "asking")
+    state.moved(second, Phase.BUILDING)
+    assert state.text() == "1 waiting, 1 asking, 1 building; 0 of 6 answers; 0 of 3 right; $ 0.00; a while to go"
+    state.finished(first, "answer")
+    state.finished(first, "record", right=True)
+    state.finished(first, "record", right=True)
+    for one in (first, second, third):
+        state.moved(one, "done")
+    assert state.text().startswith("3 done; 2 of 6 answers; 1 of 3 right; $ 0.00; about 0:")
