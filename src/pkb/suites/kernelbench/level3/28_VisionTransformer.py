@@ -1,7 +1,7 @@
 """A vision transformer that attends over the batch: what it reads, the class token, never meets a patch.
 
-The encoder takes sequences first and gets batches first. So the output depends on the weights alone, is the same in
-every row, and is not seen as constant only because weights are drawn too.
+The encoder takes sequences first and is given batches first. So the output is the same for every image and in every
+row; it changes with the weights alone.
 """
 
 import torch

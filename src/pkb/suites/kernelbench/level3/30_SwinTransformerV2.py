@@ -226,6 +226,11 @@ def get_init_inputs():
 PROBLEM = ModelProblem(
     tiny={"batch_size": 2},
     hidden={"batch_size": 3},
-    # On both sides of the bound of the scale.
-    state={"*.logit_scale": Normal(3.0, 1.5)},
+    # The scale on both sides of its bound, and biases small enough for tokens to stay apart through all blocks.
+    state={
+        "*.logit_scale": Normal(3.0, 1.5),
+        "*.q_bias": Normal(0.0, 1.0),
+        "*.cpb_mlp.0.bias": Normal(0.0, 0.5),
+        "layers.*bias": Normal(0.0, 0.2),
+    },
 )
