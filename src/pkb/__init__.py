@@ -16,7 +16,7 @@ _HOMES = {
     "Cost": "pkb.cost",
     "Judge": "pkb.judge",
     "ModelProblem": "pkb.model_problem",
-    "Normal": "pkb.model_problem",
+    "Normal": "pkb.sound",
     "Problem": "pkb.problem",
     "Record": "pkb.record",
     "Size": "pkb.problem",
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pkb.judge import Judge as Judge
     from pkb.judge import evaluate as evaluate
     from pkb.model_problem import ModelProblem as ModelProblem
-    from pkb.model_problem import Normal as Normal
     from pkb.problem import Problem as Problem
     from pkb.problem import Size as Size
     from pkb.record import Record as Record
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from pkb.registry import Suite as Suite
     from pkb.registry import load as load
     from pkb.registry import problems as problems
+    from pkb.sound import Normal as Normal
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""One `.py` file with a `solution(...)` that claims to replace the reference's."""
+"""One `.py` file with a `solution(...)` or a `ModelNew` that claims to replace the reference's."""
 
 import hashlib
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class Candidate:
 
     @classmethod
     def reference(cls, problem: Problem) -> "Candidate":
-        """The problem's own shown source: the candidate that must always be right."""
-        return cls.of(problem.shown().encode(), "reference", "torch")
+        """The problem's own: the candidate that must always be right."""
+        return cls.of(problem.as_candidate().encode(), "reference", "torch")
 
     @property
     def digest(self) -> str:

@@ -55,6 +55,10 @@ class Case(Draws):
 
     m: int = 0
     n: int = 0
+    size: str = ""
+    """Of a model: the name of the constants that its file is read with."""
+    published: bool = False
+    """Of a model: inputs and weights as its file draws them, not such that the output depends on all of them."""
     world: int = 1
     rank: int = 0
     trial: int = 0

@@ -5,26 +5,35 @@ a sound judge needs besides. A candidate's file holds `class ModelNew` with the 
 """
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
+import torch
+from torch import Tensor, nn
+
+from pkb.case import Case
+from pkb.cost import Cost, Link
 from pkb.errors import UsageError
 from pkb.problem import Problem, Size
+from pkb.shown import shown_source
+from pkb.sound import Normal, Weight, fill, held_by, signed, weights
+from pkb.trees import mapped, tensors
+
+__all__ = ["Constants", "ModelProblem", "Normal", "module_at"]
 
 Constants = Mapping[str, Any]
 """Values for constants of the file, by name; constants that are computed from them follow."""
 
-
-@dataclass(frozen=True)
-class Normal:
-    """How a weight is drawn: mean and standard deviation."""
-
-    mean: float
-    std: float
+_LEVEL = re.compile(r"level_?(\d+)", re.IGNORECASE)
+_ALONE: Mapping[str, Callable[[Case], bool]] = {"a model runs on one rank": lambda case: case.world == 1}
+_FORM = ("Model", "get_inputs", "get_init_inputs")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,17 +44,136 @@ class ModelProblem(Problem):
     inputs, and `MUTANTS` and `EQUIVALENT`, as every problem may.
     """
 
-    category: str = ""
+    category: str = "models"
     source: str = "KernelBench"
     sizes: Mapping[str, Size] = field(default_factory=dict)
-    tiny: Constants
-    """For a judgement on a laptop; the file as it stands has the published size."""
-    hidden: Constants
+    requires: Mapping[str, Callable[[Case], bool]] = field(default_factory=lambda: _ALONE)
+    tiny: Constants | None
+    """For a judgement on a laptop; the file as it stands has the published size. None where there is no other."""
+    hidden: Constants | None
     """Another small size, odd where it can be, that no prompt names."""
     state: Mapping[str, Normal] = field(default_factory=dict)
     """Weights, by patterns of their names, for which the usual sound draw will not do."""
-    degenerate: str = ""
-    """Why the function is constant whatever is drawn; such a problem counts for nothing."""
+    level: int = 0
+    is_sealed: bool = False
+
+    entry: ClassVar[str] = "ModelNew"
+    builds: ClassVar[bool] = True
+    usual_world: ClassVar[int] = 1
+
+    def bound_to(self, module: ModuleType, path: Path) -> "ModelProblem":
+        number, _, name = path.stem.partition("_")
+        level = level_of(path)
+        names = ["tiny", "paper"] if self.tiny is not None else ["paper"]
+        return replace(
+            self,
+            id=int(number),
+            name=name,
+            module=module,
+            level=level,
+            category=f"level{level}" if level else self.category,
+            sizes={name: Size(name=name) for name in names},
+        )
+
+    def sealed(self) -> "ModelProblem":
+        """Without its model: a candidate's rank draws inputs, and has no use for answers."""
+        known = self.arguments
+        vars(self.module).pop("Model", None)
+        return replace(self, arguments_known=known, is_sealed=True)
+
+    @property
+    def stem(self) -> str:
+        return f"L{self.level}_{self.id}_{self.name}" if self.level else f"{self.id}_{self.name}"
+
+    @property
+    def usual_size(self) -> str:
+        return next(iter(self.sizes))
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.arguments_known or tuple(inspect.signature(self.module.Model.forward).parameters)[1:]
+
+    def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size | None:
+        return None if self.hidden is None else Size(name="hidden")
+
+    def shown(self) -> str:
+        text = self.path.read_text()
+        return shown_source(text, _FORM) if hasattr(self.module, "PROBLEM") else text
+
+    def as_candidate(self) -> str:
+        return f"{self.shown()}\n\n{self.entry} = Model\n"
+
+    def inputs(self, case: Case) -> tuple[Any, ...]:
+        module = self.at(case.size)
+        torch.manual_seed(case.seed)
+        with case.device:
+            if not case.published and hasattr(module, "inputs"):
+                drawn = module.inputs(case)
+            else:
+                with nullcontext() if case.published else signed():
+                    drawn = module.get_inputs()
+        return tuple(mapped(value, lambda t: _moved(t, case)) for value in drawn)
+
+    def recipe(self, size: Size, seed: int, by_name: bool, without: str = "") -> dict[str, Any]:
+        """The seed of the constructor; by name, also how each weight of the reference is drawn, or all but one."""
+        drawn = [weight.told() for weight in self.weights(size) if weight.name != without] if by_name else None
+        return {"seed": seed, "weights": drawn}
+
+    def built(self, entry: Any, case: Case, recipe: Mapping[str, Any]) -> nn.Module:
+        """A `ModelNew`, or else the problem's own model, in the case's dtype and with the recipe's weights."""
+        module = self.at(case.size)
+        kind = entry or module.Model
+        # As published: on the CPU, and from the same seed on both sides.
+        torch.manual_seed(recipe["seed"])
+        arguments = module.get_init_inputs()
+        torch.manual_seed(recipe["seed"])
+        model = kind(*arguments).to(device=case.device, dtype=case.dtype)
+        fill(model, [Weight.heard(told) for told in recipe["weights"] or ()], recipe["seed"])
+        return model
+
+    def takes(self, held: Mapping[str, Sequence[int]], size: Size) -> bool:
+        """All of the reference's weights are there, and nothing that may have been computed from them."""
+        own = _without_values(self, size.name)
+        weights_there = all(tuple(held.get(w.name, ())) == w.shape and w.name in held for w in self.weights(size))
+        return weights_there and held.keys() <= held_by(own).keys()
+
+    def begin(self, case: Case) -> None:
+        """What a forward draws, both sides draw alike; but not what the inputs were drawn from."""
+        torch.manual_seed(case.seed ^ 2)
+
+    def weights(self, size: Size) -> list[Weight]:
+        """How the reference's weights are drawn at a size, so that each of them shows."""
+        return weights(_without_values(self, size.name), self.state)
+
+    def at(self, size: str) -> ModuleType:
+        """The file's module at a size."""
+        constants = {"paper": {}, "tiny": self.tiny, "hidden": self.hidden}[size] or {}
+        module = module_at(self.path, constants)
+        if self.is_sealed:
+            vars(module).pop("Model", None)
+        return module
+
+    def cost(self, case: Case) -> Cost:
+        """What torch counts when it runs the model without values; each input, weight and result moved once."""
+        flops, moved = _work(self, case.size, case.dtype)
+        return Cost(flops, sum(moved), Link(0.0, 0.0))
+
+    def floor(self, case: Case) -> Cost:
+        """Only what must be written: weights may be folded, products saved, and what has no effect left out."""
+        _, (_, results) = _work(self, case.size, case.dtype)
+        return Cost(0.0, results, Link(0.0, 0.0))
+
+
+def published_problem(module: ModuleType) -> ModelProblem | None:
+    """The problem in a file of the published form, which knows nothing of us; None for any other file."""
+    known = all(hasattr(module, name) for name in _FORM)
+    return ModelProblem(tiny=None, hidden=None) if known else None
+
+
+def level_of(path: Path) -> int:
+    """From the folder: level1, level2, ...; 0 elsewhere."""
+    found = _LEVEL.fullmatch(path.parent.name)
+    return int(found[1]) if found else 0
 
 
 def module_at(path: Path, constants: Constants) -> ModuleType:
@@ -70,3 +198,34 @@ def _module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _moved(tensor: Tensor, case: Case) -> Tensor:
+    return tensor.to(case.device, case.dtype if tensor.dtype.is_floating_point else None)
+
+
+@cache
+def _without_values(problem: ModelProblem, size: str) -> nn.Module:
+    """The reference with shapes but no values, however large it is."""
+    module = problem.at(size)
+    try:
+        with torch.device("meta"):
+            return module.Model(*module.get_init_inputs())
+    except Exception:
+        # A constructor may look at values of its own.
+        return module.Model(*module.get_init_inputs()).to("meta")
+
+
+@cache
+def _work(problem: ModelProblem, size: str, dtype: torch.dtype) -> tuple[float, tuple[float, float]]:
+    """Floating-point operations, and the bytes of inputs and weights, and of results."""
+    # Slow to import, and rarely needed.
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model = _without_values(problem, size).to(dtype)
+    case = replace(problem.case(size, "float32"), dtype=dtype, device=torch.device("meta"), published=True)
+    arguments = problem.inputs(case)
+    read = float(sum(t.nbytes for t in [*tensors(arguments), *tensors(model)]))
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        results = model(*arguments)
+    return float(counter.get_total_flops()), (read, float(sum(t.nbytes for t in tensors(results))))

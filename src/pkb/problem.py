@@ -1,11 +1,11 @@
 """One workload: the reference `solution(...)`, how its inputs are made, what it costs."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -19,8 +19,18 @@ WORLDS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class Size:
-    m: int
-    n: int
+    """Rows and columns; of a model, the name of a set of constants."""
+
+    m: int = 0
+    n: int = 0
+    name: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """As records have it."""
+        return {"size": self.name} if self.name else {"m": self.m, "n": self.n}
+
+    def __str__(self) -> str:
+        return f"size {self.name}" if self.name else f"M={self.m}, N={self.n}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +57,18 @@ class Problem:
     """Arguments that the reference changes in place: their final values are outputs too."""
     may_overwrite: tuple[str, ...] = ()
     """Arguments whose contents after the call do not matter: published kernels use them as scratch."""
+    degenerate: str = ""
+    """Why the function is constant whatever is drawn; such a problem counts for nothing."""
     id: int = 0
     name: str = ""
     module: ModuleType = field(default=ModuleType("unloaded"), repr=False)
     arguments_known: tuple[str, ...] = field(default=(), repr=False)
+
+    entry: ClassVar[str] = "solution"
+    """What a candidate's file must define."""
+    builds: ClassVar[bool] = False
+    """Whether the entry makes solutions, and is not one itself."""
+    usual_world: ClassVar[int] = 4
 
     def bound_to(self, module: ModuleType, path: Path) -> "Problem":
         number, _, name = path.stem.partition("_")
@@ -70,6 +88,10 @@ class Problem:
     @property
     def path(self) -> Path:
         return Path(str(self.module.__file__))
+
+    @property
+    def usual_size(self) -> str:
+        return "tiny"
 
     @property
     def title(self) -> str:
@@ -103,13 +125,36 @@ class Problem:
         select = getattr(self.module, "judged", None)
         return select(case, output) if select else output
 
+    def floor(self, case: Case) -> Cost:
+        """The work below which no time is honest."""
+        return self.cost(case)
+
     def shown(self) -> str:
         """The source that a model is given: `solution` and what it uses, runnable with torch alone."""
         return shown_source(self.path.read_text())
 
+    def as_candidate(self) -> str:
+        """The reference as a candidate's file: the one that must always be right."""
+        return self.shown()
+
+    def recipe(self, size: Size, seed: int, by_name: bool, without: str = "") -> dict[str, Any] | None:
+        """What a rank must know to build the solution of a trial; None where it is ready when it is loaded."""
+        return None
+
+    def takes(self, held: Mapping[str, Sequence[int]], size: Size) -> bool:
+        """Whether a solution that holds these tensors, shapes by name, can be given the reference's state by name."""
+        return False
+
+    def begin(self, case: Case) -> None:
+        """Done before a call, on both sides."""
+
+    def built(self, entry: Any, case: Case, recipe: Mapping[str, Any]) -> Any:
+        """The solution of a trial: made by what a candidate's file defines or, without that, by the problem itself."""
+        raise NotImplementedError
+
     def case(
         self,
-        size: str | Size = "tiny",
+        size: str | Size | None = None,
         dtype: str = "float32",
         world: int = 1,
         rank: int = 0,
@@ -123,6 +168,7 @@ class Problem:
             device=torch.device(device),
             m=m_n.m,
             n=m_n.n,
+            size=m_n.name,
             world=world,
             rank=rank,
             **{"seed": 0, **seeds},
@@ -132,14 +178,16 @@ class Problem:
                 raise UsageError(self._refusal(sentence, case))
         return case
 
-    def size(self, size: str | Size) -> Size:
+    def size(self, size: str | Size | None = None) -> Size:
+        """By name, or as it is; the usual one when none is given."""
         if isinstance(size, Size):
             return size
-        if size not in self.sizes:
-            raise UsageError(f"{self.stem} has no size {size!r}; choose from {', '.join(self.sizes)}, or give --m --n")
-        return self.sizes[size]
+        name = size or self.usual_size
+        if name not in self.sizes:
+            raise UsageError(f"{self.stem} has no size {name!r}; choose from {', '.join(self.sizes)}, or give --m --n")
+        return self.sizes[name]
 
-    def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size:
+    def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size | None:
         """A size near `tiny` that no prompt names; `tiny` itself where the conditions leave no other."""
         tiny = self.sizes["tiny"]
         steps = [(5, 3), (3, 5), (3, 0), (0, 3)]
@@ -151,17 +199,18 @@ class Problem:
 
     def fits(self, size: Size, dtype: str = "float32", world: int = 1) -> bool:
         """Whether the problem can be posed like this."""
-        case = Case(0, dtype_named(dtype), torch.device("cpu"), m=size.m, n=size.n, world=world)
+        case = Case(0, dtype_named(dtype), torch.device("cpu"), m=size.m, n=size.n, size=size.name, world=world)
         return all(holds(case) for holds in self.requires.values())
 
-    def worlds(self, size: str | Size = "tiny") -> tuple[int, ...]:
+    def worlds(self, size: str | Size | None = None) -> tuple[int, ...]:
         """The usual world sizes at which this problem can be posed."""
         return tuple(world for world in WORLDS if self.fits(self.size(size), world=world))
 
     def _refusal(self, sentence: str, case: Case) -> str:
-        fitting = ", ".join(map(str, self.worlds(Size(case.m, case.n)))) or "none of 1, 2, 4, 8"
+        size = Size(case.m, case.n, case.size)
+        fitting = ", ".join(map(str, self.worlds(size))) or "none of 1, 2, 4, 8"
         return (
-            f"{self.stem} cannot be posed with {case.world} ranks at M={case.m}, N={case.n}: {sentence}. "
+            f"{self.stem} cannot be posed with {case.world} ranks at {size}: {sentence}. "
             f"World sizes that fit: {fitting} (--nproc)"
         )
 

@@ -4,17 +4,28 @@ import difflib
 import importlib.util
 import re
 import sys
+from collections import defaultdict
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from pkb.errors import UsageError
+from pkb.model_problem import level_of, published_problem
 from pkb.problem import Problem
+from pkb.tasks import listed, unpacked
 
-_PROBLEM_FILE = re.compile(r"\d+_\w+\.py")
+_PROBLEM_FILE = re.compile(r"\d+_[\w-]+\.py")
+_SUITES = Path(__file__).parent / "suites"
+_RANGE = re.compile(r"(?:l?(\d+)/)?(\d+)-(\d+)")
+_EXTRAS = {"transformers": "kernelbench", "einops": "kernelbench"}
+"""Modules that some problems need, and the extra that brings them."""
 
 
 class Suite:
-    """The problems in a folder and the folders below it: files named <number>_<name>.py."""
+    """The problems in a folder and the folders below it: files named <number>_<name>.py.
+
+    Where they lie in folders level1, level2, ..., numbers are counted anew in each: L1/19.
+    """
 
     def __init__(self, folder: Path | str):
         self.folder = Path(folder).resolve()
@@ -23,18 +34,23 @@ class Suite:
 
     def problems(self, category: str | None = None) -> list[Problem]:
         """All problems in order of their number, or those of one category."""
-        everything = [load_file(path) for path in self._files.values()]
-        return everything if category is None else [p for p in everything if _plain(p.category) == _plain(category)]
+        return [load_file(path) for path in self._in(category)]
+
+    def listed(self, category: str | None = None) -> list[Problem]:
+        """The same, to look at: models are not imported, and what these import need not be there."""
+        return [listed(path) or load_file(path) for path in self._in(category)]
 
     def load(self, key: str | int) -> Problem:
-        """One problem, by number (13), stem (13_gemm_allreduce) or name (gemm_allreduce)."""
-        found = self._names.get(_key(str(key)))
-        if found is None:
+        """One problem, by number (13, L1/19), stem (13_gemm_allreduce) or name (gemm_allreduce)."""
+        found = self._names.get(_key(str(key)), [])
+        if len(found) > 1:
+            raise UsageError(f"{key!r} may be any of {', '.join(map(_short, found))}; say which")
+        if not found:
             raise UsageError(f"no problem or category {key!r}; {self._hint(str(key))}")
-        return load_file(self._files[found])
+        return load_file(self._files[found[0]])
 
     def select(self, text: str) -> list[Problem]:
-        """What a person types for several problems: `all`, `1-8,13`, a name, a category, or a mixture."""
+        """What a person types for several problems: `all`, `1-8,13`, `L1/1-20`, a name, a category, or a mixture."""
         chosen: dict[str, Problem] = {}
         for part in filter(None, (p.strip() for p in text.split(","))):
             chosen |= {p.stem: p for p in self._select_one(part)}
@@ -43,37 +59,49 @@ class Suite:
         return list(chosen.values())
 
     def categories(self) -> list[str]:
-        return list(dict.fromkeys(p.category for p in self.problems()))
+        return list(dict.fromkeys(p.category for p in self.listed()))
+
+    def _in(self, category: str | None) -> list[Path]:
+        if category is None:
+            return [*self._files.values()]
+        known = ((path, listed(path) or load_file(path)) for path in self._files.values())
+        return [path for path, problem in known if _plain(problem.category) == _plain(category)]
 
     def _select_one(self, part: str) -> list[Problem]:
         if part == "all":
             return self.problems()
-        if span := re.fullmatch(r"(\d+)-(\d+)", part):
-            return self._range(int(span[1]), int(span[2]))
+        if span := _RANGE.fullmatch(part.lower()):
+            return self._range(part, int(span[1] or 0), range(int(span[2]), int(span[3]) + 1))
         if _key(part) in self._names:
             return [self.load(part)]
         return self.problems(category=part) or [self.load(part)]
 
-    def _range(self, first: int, last: int) -> list[Problem]:
-        inside = [path for stem, path in self._files.items() if first <= _number(stem) <= last]
+    def _range(self, text: str, level: int, numbers: range) -> list[Problem]:
+        inside = [path for path in self._files.values() if level_of(path) == level and _number(path) in numbers]
         if not inside:
-            numbers = [_number(stem) for stem in self._files]
-            raise UsageError(f"no problem in {first}-{last}; there are {min(numbers)} to {max(numbers)} (`pkb list`)")
+            known = [*map(_short, self._files)]
+            raise UsageError(f"no problem in {text}; there are {known[0]} to {known[-1]} (`pkb list`)")
         return [load_file(path) for path in inside]
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        found = {path.stem: path for path in self.folder.rglob("*.py") if _PROBLEM_FILE.fullmatch(path.name)}
-        return dict(sorted(found.items(), key=lambda item: _number(item[0])))
+        """By stem, in order."""
+        found = [path for path in self.folder.rglob("*.py") if _PROBLEM_FILE.fullmatch(path.name)]
+        # Beside its levels, a checkout has much else.
+        chosen = [path for path in found if level_of(path)] or found
+        return {_stem(path): path for path in sorted(chosen, key=lambda path: (level_of(path), _number(path)))}
 
     @cached_property
-    def _names(self) -> dict[str, str]:
-        """Every spelling of a problem, and the stem it stands for."""
-        spellings: dict[str, str] = {}
-        for stem in self._files:
-            number, _, name = stem.partition("_")
-            spellings |= {stem.lower(): stem, number: stem, name.lower(): stem}
-        return spellings
+    def _names(self) -> dict[str, list[str]]:
+        """Every spelling of a problem, and the stems that it may stand for."""
+        spellings: dict[str, list[str]] = defaultdict(list)
+        for stem, path in self._files.items():
+            number, _, name = path.stem.partition("_")
+            level = level_of(path)
+            own = {f"l{level}/{number}", f"{level}/{number}"} if level else set()
+            for spelling in {stem.lower(), path.stem.lower(), number, name.lower(), *own}:
+                spellings[spelling].append(stem)
+        return dict(spellings)
 
     def _hint(self, key: str) -> str:
         known = list(self._names) + [_plain(category) for category in self.categories()]
@@ -83,7 +111,7 @@ class Suite:
 
 @cache
 def load_file(path: Path) -> Problem:
-    """The problem that a file declares."""
+    """The problem that a file declares, or that it is by its form."""
     spec = importlib.util.spec_from_file_location(f"pkb_problem_{path.stem}", path)
     assert spec
     assert spec.loader
@@ -92,14 +120,42 @@ def load_file(path: Path) -> Problem:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UsageError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(getattr(module, "PROBLEM", None), Problem):
+        raise UsageError(f"{path} cannot be loaded: {type(error).__name__}: {error}{_remedy(error)}") from error
+    problem: Any = getattr(module, "PROBLEM", None) or published_problem(module)
+    if not isinstance(problem, Problem):
         raise UsageError(f"{path} declares no PROBLEM; docs/adding-a-problem.md shows what a file holds")
-    return module.PROBLEM.bound_to(module, path)
+    return problem.bound_to(module, path)
 
 
-def _number(stem: str) -> int:
-    return int(stem.split("_")[0])
+@cache
+def suite_named(name: str) -> Suite:
+    """A shipped suite, a folder of problems, or a table of published tasks (.parquet)."""
+    if (_SUITES / name).is_dir() and re.fullmatch(r"\w+", name):
+        return Suite(_SUITES / name)
+    return Suite(unpacked(Path(name)) if name.endswith(".parquet") else name)
+
+
+def load(key: str | int) -> Problem:
+    """A problem of the shipped suites: those whose keys have a level are models."""
+    return suite_named("kernelbench" if re.match(r"l\d+[/_]", str(key).lower()) else "parallel").load(key)
+
+
+def _remedy(error: Exception) -> str:
+    extra = _EXTRAS.get(str(getattr(error, "name", "")).partition(".")[0])
+    return f"; install it with `pip install parallelkernelbench[{extra}]`" if extra else ""
+
+
+def _stem(path: Path) -> str:
+    return f"L{level_of(path)}_{path.stem}" if level_of(path) else path.stem
+
+
+def _short(stem: str) -> str:
+    parts = stem.split("_")
+    return f"{parts[0]}/{parts[1]}" if parts[0].startswith("L") else parts[0]
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.split("_")[0])
 
 
 def _key(text: str) -> str:
@@ -111,5 +167,5 @@ def _plain(category: str) -> str:
     return re.sub(r"[\s_-]+", "_", category.strip().lower())
 
 
-PARALLEL = Suite(Path(__file__).parent / "suites" / "parallel")
-problems, load, select, categories = PARALLEL.problems, PARALLEL.load, PARALLEL.select, PARALLEL.categories
+PARALLEL = suite_named("parallel")
+problems, select, categories = PARALLEL.problems, PARALLEL.select, PARALLEL.categories

@@ -21,7 +21,9 @@ from pkb.whole import write_whole
 RECORD = "record.json"
 SOURCE = "candidate.py"
 _FACTS = "run.json"
-PROBLEM = re.compile(r"\d+_\w+")
+PROBLEM = re.compile(r"(?:L(\d+)_)?(\d+)_[\w-]+")
+"""A problem's stem; models have a level."""
+_LEVEL = 1000
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,9 @@ def damage(error: Exception) -> str:
 
 
 def number_of(problem: str) -> int:
-    return int(problem.partition("_")[0])
+    """In the order of problems: those of a level after all of the level before."""
+    found = PROBLEM.fullmatch(problem)
+    return _LEVEL * int(found[1] or 0) + int(found[2]) if found else 0
 
 
 def _read_facts(path: Path) -> dict[str, Any] | Damage:

@@ -2,14 +2,15 @@
 
 import ast
 import symtable
+from collections.abc import Iterable
 
 
-def shown_source(text: str) -> str:
-    """The docstring, `solution`, and the imports, constants and helpers that it reaches."""
+def shown_source(text: str, shown: Iterable[str] = ("solution",)) -> str:
+    """The docstring, what is to be shown, and the imports, constants and helpers that it reaches."""
     tree = ast.parse(text)
     defined = {name: node for node in tree.body for name in _defines(node)}
     scopes = {table.get_name(): table for table in symtable.symtable(text, "problem", "exec").get_children()}
-    needed = _reachable("solution", defined, scopes)
+    needed = _reachable(shown, defined, scopes)
     kept = [node for node in tree.body if node in needed or _is_docstring(node, tree)]
     lines = text.splitlines()
     pieces = [_with_comments(node, lines) for node in kept]
@@ -29,9 +30,11 @@ def _defines(node: ast.stmt) -> list[str]:
     return []
 
 
-def _reachable(start: str, defined: dict[str, ast.stmt], scopes: dict[str, symtable.SymbolTable]) -> set[ast.stmt]:
+def _reachable(
+    start: Iterable[str], defined: dict[str, ast.stmt], scopes: dict[str, symtable.SymbolTable]
+) -> set[ast.stmt]:
     reached: set[ast.stmt] = set()
-    waiting = [start]
+    waiting = [*start]
     while waiting:
         node = defined.get(waiting.pop())
         if node is not None and node not in reached:

@@ -6,7 +6,7 @@ much can be left out unnoticed.
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -16,7 +16,14 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from pkb.model_problem import Normal
+
+@dataclass(frozen=True)
+class Normal:
+    """How a weight is drawn: mean and standard deviation."""
+
+    mean: float
+    std: float
+
 
 _BIAS = Normal(0.0, 0.5)
 _SCALE = Normal(1.0, 0.5)
@@ -40,6 +47,15 @@ class Weight:
         generator = torch.Generator(device=device).manual_seed(int.from_bytes(own[:7], "big"))
         return self.how.mean + self.how.std * torch.randn(self.shape, generator=generator, device=device)
 
+    def told(self) -> list[Any]:
+        """As a message has it."""
+        return [self.name, list(self.shape), self.how.mean, self.how.std]
+
+    @classmethod
+    def heard(cls, told: Sequence[Any]) -> "Weight":
+        name, shape, mean, std = told
+        return cls(name, tuple(shape), Normal(mean, std))
+
 
 def weights(model: nn.Module, special: Mapping[str, Normal]) -> list[Weight]:
     """The parameters of a model. Buffers stay as their constructor made them."""
@@ -49,6 +65,31 @@ def weights(model: nn.Module, special: Mapping[str, Normal]) -> list[Weight]:
         for name, tensor in module.named_parameters(recurse=False)
         for how in [_usual(module, name, tensor)]
     ]
+
+
+def fill(model: nn.Module, drawn: Sequence[Weight], seed: int) -> None:
+    """Give the model's weights their values. Raises where it has none of that name and shape."""
+    state = model.state_dict()
+    for weight in drawn:
+        own = state.get(weight.name)
+        if own is None or tuple(own.shape) != weight.shape:
+            found = "is missing" if own is None else f"has shape {list(own.shape)}"
+            raise ValueError(
+                f"the weight {weight.name}, of shape {list(weight.shape)} in the reference, {found} in the model; "
+                "take sizes from the constructor's arguments"
+            )
+        own.copy_(weight.drawn(seed, own.device))
+
+
+def held_by(model: nn.Module) -> dict[str, list[int]]:
+    """Shapes of all tensors that a model keeps, by name: its state, and plain attributes."""
+    plain = {
+        f"{path}.{name}".lstrip("."): value
+        for path, module in model.named_modules()
+        for name, value in vars(module).items()
+        if isinstance(value, Tensor)
+    }
+    return {name: list(tensor.shape) for name, tensor in (plain | model.state_dict()).items()}
 
 
 def _special(name: str, special: Mapping[str, Normal]) -> Normal | None:

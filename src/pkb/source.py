@@ -43,10 +43,12 @@ def strings(source: bytes) -> list[str]:
 
 
 def argument_free_callers(source: bytes, called: set[str]) -> list[str]:
-    """Module-level functions without parameters on the way from `solution` to one of the names in `called`."""
-    functions = {node.name: node for node in parsed(source).body if isinstance(node, ast.FunctionDef)}
-    uses = {name: _identifiers(node) for name, node in functions.items()}
-    on_the_way = [name for name in _reached("solution", uses) if called & _reached(name, uses)]
+    """Module-level functions without parameters on the way from what is judged to one of the names in `called`."""
+    body = parsed(source).body
+    functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    uses = {node.name: _identifiers(node) for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    started = _reached("solution", uses) | _reached("ModelNew", uses)
+    on_the_way = [name for name in started if called & _reached(name, uses)]
     return [name for name in on_the_way if name in functions and not _parameters(functions[name])]
 
 

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from made_records import row
@@ -119,6 +119,7 @@ def test_times_of_cpus_do_not_enter_the_leaderboard() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=5))
 def test_the_interval_of_a_mean_is_that_of_all_resamples(values: list[float]) -> None:
+    assume(set(values) not in ({0.0}, {1.0}))
     found = e.mean(values)
     assert found
     everything = np.array([statistics.fmean(draw) for draw in product(values, repeat=len(values))])
@@ -152,3 +153,11 @@ def test_intervals_hold_the_value_and_narrow_with_problems() -> None:
 
     assert width(100) < width(20) < 1
     assert width(100) == pytest.approx(2 * 1.96 * math.sqrt(0.25 / 100), rel=0.15)
+
+
+@pytest.mark.parametrize(("value", "bound"), [(1.0, 5 / (5 + 1.96**2)), (0.0, 1.96**2 / (5 + 1.96**2))])
+def test_where_all_agree_there_is_doubt_left(value: float, bound: float) -> None:
+    found = e.mean([value] * 5)
+    assert found
+    assert found.value == value
+    assert (found.low, found.high) == pytest.approx(sorted((value, bound)), rel=1e-4)

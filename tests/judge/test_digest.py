@@ -30,5 +30,13 @@ def test_layout_does_not_count() -> None:
     assert digest(tensor.t().contiguous().t(), KEY) == digest(tensor, KEY)
 
 
+def test_long_ones_and_those_inside_others_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensor = torch.arange(1000, dtype=torch.uint8)
+    whole, inner = digest(tensor, KEY), digest(tensor[3:900].clone(), KEY)
+    monkeypatch.setattr("pkb.judge.digest._AT_ONCE", 7)
+    assert digest(tensor, KEY) == whole
+    assert digest(tensor[3:900], KEY) == inner
+
+
 def test_nothing_has_a_digest_too() -> None:
     assert digest(torch.empty(0), KEY) == 0

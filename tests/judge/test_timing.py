@@ -164,7 +164,8 @@ def test_the_outside_clock_allows_for_noise_and_harness() -> None:
     check_claim(100, seen, harness, slack_us=10)
     with pytest.raises(Failure, match="judge's says 110"):
         check_claim(60, seen, harness, slack_us=10)
-    assert (calls_for(1.0), calls_for(100.0), calls_for(1e6)) == (16, 5, 2)
+    assert [calls_for(us, room=1000) for us in (1.0, 100.0, 1e6)] == [16, 5, 2]
+    assert [calls_for(1.0, room) for room in (40, 4, 1)] == [10, 1, 1]
 
 
 def test_the_speed_of_light_by_hand() -> None:

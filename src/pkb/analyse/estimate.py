@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 _RESAMPLES = 1000
 _MOST_AT_ONCE = 1 << 22
+_Z = statistics.NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,14 @@ class Estimate:
 
 
 def mean(values: Sequence[float]) -> Estimate | None:
-    """One value per problem; None without any."""
+    """Of shares, one per problem; None without any."""
     if not values:
         return None
+    # Where all problems agree, a bootstrap knows no doubt; Wilson's interval does.
+    if set(values) in ({0.0}, {1.0}):
+        doubt = _Z**2 / (len(values) + _Z**2)
+        low, high = (0.0, doubt) if values[0] == 0 else (1 - doubt, 1.0)
+        return Estimate(values[0], low, high, len(values))
     means = _resampled(len(values)) @ np.asarray(values) / len(values)
     return _estimate(statistics.fmean(values), means, len(values))
 

@@ -46,7 +46,7 @@ class Scored:
 
 
 def light(
-    problem: Problem, hardware: Hardware, size: str | Size, dtype: str, world: int, shared: bool | None = None
+    problem: Problem, hardware: Hardware, size: str | Size | None, dtype: str, world: int, shared: bool | None = None
 ) -> Light:
     """Ranks have a GPU each, unless they share one: when told so, or when the hardware has no other."""
     one_device = hardware.gpus == 1 if shared is None else shared

@@ -22,10 +22,10 @@ def register(app: typer.Typer) -> None:
 def dryrun(
     problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
     candidate: Annotated[str, typer.Option(help="The candidate's file, or `reference`.")],
-    suite: o.SuiteFolder = None,
-    nproc: o.Nproc = 4,
+    suite: o.SuiteName = "parallel",
+    nproc: o.UsualNproc = None,
     dtype: o.Dtype = "float32",
-    size: o.SizeName = "tiny",
+    size: o.UsualSize = None,
     m: o.M = None,
     n: o.N = None,
     platform: o.PlatformName = "auto",
@@ -50,7 +50,7 @@ def dryrun(
     found = o.chosen_suite(suite).load(problem)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
     folder = out or Path("traces")
-    ncu = _ncu(folder, platform, nproc) if o.chosen_profiler(profile) == "ncu" else None
+    ncu = _ncu(folder, platform, nproc or found.usual_world) if o.chosen_profiler(profile) == "ncu" else None
     try:
         limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
         # ncu reaches into the ranks that it starts: they cannot be locked up.

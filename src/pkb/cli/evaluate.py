@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,15 +29,16 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     problems: o.Problems,
-    suite: o.SuiteFolder = None,
+    suite: o.SuiteName = "parallel",
     candidate: o.CandidateFile = None,
     solutions_dir: o.SolutionsDir = None,
     backend: o.BackendName = None,
     track: o.TrackName = "any",
-    nproc: o.Nproc = 4,
+    nproc: o.UsualNproc = None,
     trials: o.Trials = 5,
     dtype: o.Dtype = "float32",
-    size: o.SizeName = "tiny",
+    size: o.UsualSize = None,
+    inputs: o.Inputs = "sound",
     m: o.M = None,
     n: o.N = None,
     atol: Annotated[float | None, typer.Option(help="Compare by |got - expected| <= atol + rtol * |expected|.")] = None,
@@ -76,7 +77,8 @@ def evaluate(
     records: list[Record] = []
     with Judge(platform, limits, sandbox) as judge:
         chosen = o.chosen_size(size, m, n)
-        setups = [judge.pose(p, nproc=nproc, size=chosen, dtype=dtype, trials=trials) for p, _ in jobs]
+        posed: dict[str, Any] = {"nproc": nproc, "size": chosen, "dtype": dtype, "trials": trials, "inputs": inputs}
+        setups = [judge.pose(problem, **posed) for problem, _ in jobs]
         try:
             with watched(len(jobs), quiet=as_json) as watch:
                 for setup, (problem, one) in zip(setups, jobs, strict=True):
@@ -109,7 +111,8 @@ def _earlier(
 ) -> "Record | None":
     from pkb.runs import earlier
 
-    asked = {"m": setup.size.m, "n": setup.size.n, "dtype": setup.dtype, "world": setup.world, "track": track}
+    # Where its weights come from is settled when it is judged.
+    asked = {key: value for key, value in setup.facts().items() if key != "state"} | {"track": track}
     return earlier(folder, one.digest, judge.platform.name, asked, timed=timed is not None)
 
 
@@ -137,7 +140,7 @@ def _jobs(
 
 def _solution(folder: Path, problem: "Problem", backend: str | None) -> Path:
     if backend is None:
-        raise UsageError("--solutions-dir needs --backend: files are named <number>_<name>_<backend>.py")
+        raise UsageError("--solutions-dir needs --backend: files are named <problem>_<backend>.py")
     path = folder / f"{problem.stem}_{backend}.py"
     if not path.is_file():
         raise UsageError(f"no {path}; name only problems that have a file there, or write it")

@@ -33,7 +33,7 @@ def generate(
     model: Annotated[str, typer.Option(help="provider/name, as litellm knows it; its key is in the environment.")],
     run: Annotated[Path, typer.Option(help="Folder for the samples. What is there already is not asked for again.")],
     samples: Annotated[int, typer.Option(min=1, help="Answers per problem.")] = 1,
-    suite: o.SuiteFolder = None,
+    suite: o.SuiteName = "parallel",
     backend: w.Backend = "cuda",
     precision: w.Precision = "bf16",
     hardware: w.Hardware = "h100_8",

@@ -21,10 +21,10 @@ def register(app: typer.Typer) -> None:
 def inspect(
     target: Annotated[str, typer.Argument(help="A problem, or a folder of rank_*.pt files (from `pkb eval --out`).")],
     other: Annotated[Path | None, typer.Argument(help="A second such folder, to compare with the first.")] = None,
-    suite: o.SuiteFolder = None,
-    nproc: o.Nproc = 4,
+    suite: o.SuiteName = "parallel",
+    nproc: o.UsualNproc = None,
     dtype: o.Dtype = "float32",
-    size: o.SizeName = "tiny",
+    size: o.UsualSize = None,
     m: o.M = None,
     n: o.N = None,
 ) -> None:
@@ -93,14 +93,15 @@ def _difference(one: "Tensor | None", two: "Tensor | None") -> str:
     return f"DIFFERS in {differing} of {gap.numel()} elements; worst at flat index {worst}: {values}"
 
 
-def _inputs(problem: "Problem", nproc: int, dtype: str, size: Any) -> list[str]:
+def _inputs(problem: "Problem", nproc: int | None, dtype: str, size: Any) -> list[str]:
     from torch import Tensor
 
     from pkb.samples import sample_line
 
     lines = []
-    for rank in range(nproc):
-        case = problem.case(size, dtype, nproc, rank, seed=rank + 1)
+    world = nproc or problem.usual_world
+    for rank in range(world):
+        case = problem.case(size, dtype, world, rank, seed=rank + 1)
         lines.append(f"rank {rank}")
         for name, value in zip(problem.arguments, problem.inputs(case), strict=False):
             lines.append(f"  {sample_line(name, value) if isinstance(value, Tensor) else f'{name}: {value!r}'}")

@@ -35,9 +35,11 @@ def register(app: typer.Typer) -> None:
 
 def lint(
     problems: o.Problems,
-    suite: o.SuiteFolder = None,
-    nproc: o.Nproc = 4,
-    dtype: Annotated[str, typer.Option(help="One or more, with commas.")] = "float32,bfloat16",
+    suite: o.SuiteName = "parallel",
+    nproc: o.UsualNproc = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="One or more, with commas; float32,bfloat16 if none is given, of models float32.")
+    ] = None,
     trials: o.Trials = 5,
     timeout: o.Timeout = 10.0,
     platform: o.PlatformName = "auto",
@@ -54,10 +56,11 @@ def lint(
     bad = 0
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if markdown:
-            command = f"pkb lint {problems} --nproc {nproc} --markdown"
+            chosen = f" --suite {suite}" if suite != "parallel" else f" --nproc {nproc}" if nproc else ""
+            command = f"pkb lint {problems}{chosen} --markdown"
             print(_PAGE.format(command=command, platform=judge.platform.name, today=date.today()), end="", flush=True)
         for problem in o.chosen_suite(suite).select(problems):
-            for name in dtype.split(","):
+            for name in (dtype or ("float32" if problem.builds else "float32,bfloat16")).split(","):
                 try:
                     setup = judge.pose(problem, nproc=nproc, dtype=name.strip(), trials=trials)
                 except UsageError as error:

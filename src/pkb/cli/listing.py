@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def list_problems(
     category: Annotated[str | None, typer.Option(help="Only this category.")] = None,
-    suite: o.SuiteFolder = None,
+    suite: o.SuiteName = "parallel",
     markdown: Annotated[bool, typer.Option("--markdown", help="The page docs/problems.md.")] = False,
     as_json: o.Json = False,
 ) -> None:
@@ -39,7 +39,7 @@ def list_problems(
     Example: pkb list --category 'Tensor Parallel'
     """
     chosen = o.chosen_suite(suite)
-    found = chosen.problems(category)
+    found = chosen.listed(category)
     if not found:
         raise UsageError(f"no category {category!r}; there are {', '.join(chosen.categories())}")
     if markdown:
@@ -55,9 +55,10 @@ def _facts(problem: "Problem") -> dict[str, Any]:
         "id": problem.id,
         "name": problem.name,
         "category": problem.category,
-        "title": problem.title,
+        "title": f"{problem.title} (degenerate: {problem.degenerate})" if problem.degenerate else problem.title,
         "worlds": problem.worlds(),
-        "sizes": {name: [size.m, size.n] for name, size in problem.sizes.items()},
+        "sizes": {name: [*size.facts().values()] for name, size in problem.sizes.items()},
+        "degenerate": problem.degenerate,
     }
 
 

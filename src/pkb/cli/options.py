@@ -20,20 +20,28 @@ Problems = Annotated[
 CandidateFile = Annotated[
     str | None, typer.Option("--candidate", help="The candidate's file, or `reference` for the problem's own source.")
 ]
-SuiteFolder = Annotated[
-    Path | None, typer.Option("--suite", help="A folder of your own problems, in place of the shipped ones.")
+SuiteName = Annotated[
+    str,
+    typer.Option("--suite", help="parallel, kernelbench, a folder of problems, or a .parquet table of KernelBench's."),
 ]
 SolutionsDir = Annotated[
-    Path | None, typer.Option(help="A folder of candidates named <number>_<name>_<backend>.py; needs --backend.")
+    Path | None, typer.Option(help="A folder of candidates named <problem>_<backend>.py; needs --backend.")
 ]
 BackendName = Annotated[
     str | None, typer.Option("--backend", help="How candidates are written: cuda, parallelkittens, torch, triton.")
 ]
 TrackName = Annotated[str, typer.Option("--track", help="scratch: no library collectives or GEMMs; or any.")]
 Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, help="Ranks.")]
+UsualNproc = Annotated[
+    int | None, typer.Option("--nproc", "--nproc-per-node", min=1, help="Ranks; 4 unless said otherwise, models 1.")
+]
+Inputs = Annotated[
+    str, typer.Option("--inputs", help="Of models: sound, or published, which is the public convention to the letter.")
+]
 Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 SizeName = Annotated[str, typer.Option("--size", help="tiny, paper or large.")]
+UsualSize = Annotated[str | None, typer.Option("--size", help="tiny, paper or large; tiny if there is one.")]
 M = Annotated[int | None, typer.Option("--m", min=1, help="Rows, in place of --size; with --n.")]
 N = Annotated[int | None, typer.Option("--n", min=1, help="Columns, in place of --size; with --m.")]
 PlatformName = Annotated[str, typer.Option("--platform", help="Where ranks live: auto takes the best one found.")]
@@ -60,14 +68,14 @@ def chosen_profiler(name: str | None) -> str | None:
     return name
 
 
-def chosen_suite(folder: Path | None) -> "Suite":
-    from pkb.registry import PARALLEL, Suite
+def chosen_suite(name: str) -> "Suite":
+    from pkb.registry import suite_named
 
-    return Suite(folder) if folder else PARALLEL
+    return suite_named(name)
 
 
-def chosen_size(name: str, m: int | None, n: int | None) -> "str | Size":
-    """A Size from --m --n, or the name of one."""
+def chosen_size(name: str | None, m: int | None, n: int | None) -> "str | Size | None":
+    """A Size from --m --n, or the name of one, or None for the usual one."""
     from pkb.problem import Size
 
     if (m is None) != (n is None):

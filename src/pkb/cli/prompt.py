@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 
 def prompt(
     problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
-    suite: o.SuiteFolder = None,
+    suite: o.SuiteName = "parallel",
     backend: w.Backend = "cuda",
     precision: w.Precision = "bf16",
     hardware: w.Hardware = "h100_8",

@@ -26,7 +26,7 @@ def report(
         str, typer.Option("--format", help="Files to write, with commas: md, csv, json, html; or none.")
     ] = "md,csv,json,html",
     p: Annotated[float, typer.Option("--p", min=0.0, help="What is fast: more than p times as fast.")] = 1.0,
-    suite: o.SuiteFolder = None,
+    suite: o.SuiteName = "parallel",
 ) -> None:
     """Report runs: tables here, and files with one page to look into every sample. Two runs are compared.
 

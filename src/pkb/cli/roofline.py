@@ -31,7 +31,7 @@ def roofline(
     run: Annotated[
         list[Path] | None, typer.Option(help="Score the timed records of this run; may be repeated.")
     ] = None,
-    suite: o.SuiteFolder = None,
+    suite: o.SuiteName = "parallel",
     size: o.SizeName = "paper",
     m: o.M = None,
     n: o.N = None,

@@ -15,8 +15,8 @@ def register(app: typer.Typer) -> None:
 
 def show(
     problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
-    suite: o.SuiteFolder = None,
-    nproc: o.Nproc = 4,
+    suite: o.SuiteName = "parallel",
+    nproc: o.UsualNproc = None,
     dtype: o.Dtype = "bfloat16",
     as_json: o.Json = False,
 ) -> None:
@@ -25,21 +25,19 @@ def show(
     Example: pkb show 13 --nproc 8 --dtype bfloat16
     """
     found = o.chosen_suite(suite).load(problem)
-    costs = {name: _cost(found, name, dtype, nproc) for name in found.sizes}
+    world = nproc or found.usual_world
+    costs = {name: _cost(found, name, dtype, world) for name in found.sizes}
     if as_json:
         facts = {"problem": found.stem, "category": found.category, "source": found.source, "costs": costs}
         print(json.dumps(facts | {"shown": found.shown()}, indent=1))
         return
-    _print(found, costs, dtype, nproc)
+    _print(found, costs, dtype, world)
 
 
 def _cost(problem: Any, size: str, dtype: str, world: int) -> dict[str, float]:
     """The most that any rank has to do."""
     costs = [problem.cost(problem.case(size, dtype, world, rank)) for rank in range(world)]
-    m_n = problem.sizes[size]
-    return {
-        "m": m_n.m,
-        "n": m_n.n,
+    return problem.sizes[size].facts() | {
         "flops": max(c.flops for c in costs),
         "hbm_bytes": max(c.hbm for c in costs),
         "egress_bytes": max(c.link.egress for c in costs),
@@ -53,11 +51,13 @@ def _print(problem: Any, costs: dict[str, dict[str, float]], dtype: str, world: 
     from rich.table import Table
 
     print(f"{problem.stem}: {problem.category}, from {problem.source}\n")
+    if problem.degenerate:
+        print(f"degenerate: {problem.degenerate}\n")
     if sys.stdout.isatty():
         Console().print(Syntax(problem.shown(), "python", background_color="default"))
     else:
         print(problem.shown())
-    headings = ("m", "n", "flops", "hbm_bytes", "egress_bytes", "ingress_bytes")
+    headings = [key for key in next(iter(costs.values())) if key != "size"]
     table = Table(box=None, pad_edge=False, title=f"at least, per rank, {world} ranks, {dtype}", title_justify="left")
     table.add_column("size")
     for heading in headings:

@@ -18,10 +18,11 @@ def evaluate(
     problem: Problem | str | int,
     source_or_path: str | Path,
     *,
-    nproc: int = 4,
-    size: str | Size = "tiny",
+    nproc: int | None = None,
+    size: str | Size | None = None,
     dtype: str = "float32",
     trials: int = 5,
+    inputs: str = "sound",
     backend: str | None = None,
     track: str = "any",
     tolerance: Tolerance | None = None,
@@ -38,7 +39,7 @@ def evaluate(
     the process.
     """
     judge = _resident(platform, sandbox)
-    setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials)
+    setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials, inputs=inputs)
     candidate = _candidate(source_or_path, backend)
     folder = Path(out) if out else None
     chosen = rigor_named(rigor) if measure_perf else None

@@ -1,9 +1,10 @@
 """One call of a solution on one rank: its arguments, and what there is to say about its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,7 +41,8 @@ class Call:
 
     def fresh_args(self) -> tuple[Any, ...]:
         """The arguments as they were before the call. Drawing again holds no copies."""
-        case = _copy(self.case)
+        # A copy has its streams at their beginning.
+        case = replace(self.case)
         args = self.problem.inputs(case)
         if self.bump:
             _bump(args, self.problem.inputs(_reseeded(case)), *self.bump)
@@ -55,6 +57,9 @@ class Call:
         written = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, self.args, worn, strict=False)
         return replace(self, args=tuple(new if name in written else _worn(new, old) for name, new, old in named))
+
+    def begin(self) -> None:
+        self.problem.begin(self.case)
 
     def argument_bytes(self) -> int:
         return sum(tensor.nbytes for tensor in tensors(self.args))
@@ -89,11 +94,6 @@ class Call:
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]
 
 
-def _copy(case: Case, **changes: Any) -> Case:
-    """With its streams at their beginning."""
-    return Case(**{field.name: getattr(case, field.name) for field in fields(case)} | changes)
-
-
 def _worn(new: Any, old: Any) -> Any:
     if not (isinstance(new, Tensor) and isinstance(old, Tensor)) or new.requires_grad or _make(new) != _make(old):
         return new
@@ -107,7 +107,7 @@ def _make(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _reseeded(case: Case) -> Case:
-    return _copy(case, seed=case.seed ^ 1)
+    return replace(case, seed=case.seed ^ 1)
 
 
 def _bump(args: Any, others: Any, which: float, where: float) -> None:
@@ -120,7 +120,8 @@ def _bump(args: Any, others: Any, which: float, where: float) -> None:
     if not own:
         return
     chosen = own[int(which * len(own))].detach()
-    place = torch.unravel_index(torch.tensor(int(where * chosen.numel())), chosen.shape)
+    # Not torch's: it would import a compiler first.
+    place = np.unravel_index(int(where * chosen.numel()), chosen.shape)
     rms = torch.nan_to_num(chosen.float(), posinf=0.0, neginf=0.0).square().mean().sqrt()
     chosen[place] = (chosen[place] + chosen[place].sign() * _BUMP * rms).to(chosen.dtype)
 

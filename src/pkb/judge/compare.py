@@ -10,6 +10,7 @@ import math
 from dataclasses import astuple, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -208,7 +209,8 @@ def _mismatch(
 ) -> Mismatch:
     ranked = torch.where(wrong, error, -1.0)
     flat = int(ranked.argmax())
-    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), actual.shape)] if actual.dim() else []
+    # Not torch's: it would import a compiler first.
+    index = [int(i) for i in np.unravel_index(flat, actual.shape)] if actual.dim() else []
     return Mismatch(
         rule=rule,
         differing=int(wrong.sum()),

@@ -23,7 +23,7 @@ def dry_run(judge: Judge, setup: Setup, candidate: Candidate, profiler: str | No
     """Call the candidate once; then a few times more under a profiler, if one is named."""
     seen = Seen()
     judge.make_ready(setup, candidate, seen)
-    with judge.candidate_world(setup, candidate, seen) as world:
+    with judge.candidate_world(setup, candidate, seen) as (world, setup):
         setup.prepare(world, judge.seeds, trial=0)
         ranks = []
         for result in run_trial(world, setup, "the call"):

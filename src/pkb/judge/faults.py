@@ -8,6 +8,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pkb.judge.collectives import ORIGINALS, Collective, Observer, observed
+from pkb.judge.model_faults import PLANTED
 from pkb.trees import mapped, tensors
 
 
@@ -190,6 +191,9 @@ RIGHT = "other-order"
 
 def faulty(solution: Callable[..., Any], name: str, integers: bool = False) -> Callable[..., Any]:
     """The solution with one fault planted in it; `integers` lets it tamper with them too."""
+    kind, _, number = name.partition(" ")
+    if kind in PLANTED:
+        return PLANTED[kind](solution, int(number or 0))
     if name in OUTPUTS:
         return _with_output_fault(solution, OUTPUTS[name])
     observer = Reordered() if name == RIGHT else OBSERVERS[name](integers)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pkb.judge.check import Outputs, Wrong, check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.conduct import check_conduct, check_kept, left_behind
 from pkb.judge.failure import Failure
+from pkb.judge.kernels import check_kernels
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
 from pkb.judge.profile import Profile, profile_of, take_profile
@@ -27,7 +28,7 @@ from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.sides import launch_gap
 from pkb.judge.timing import measure
-from pkb.judge.trials import Setup
+from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.problem import Problem, Size
@@ -36,6 +37,8 @@ from pkb.registry import load
 from pkb.screen import Track
 
 Progress = Callable[[str], None]
+INPUTS = ("sound", "published")
+_EXTRA = {HIDDEN_TRIAL: " + a hidden size", PROBE_TRIAL: " + a probe"}
 
 
 class Judge:
@@ -80,18 +83,25 @@ class Judge:
         self,
         problem: Problem | str | int,
         *,
-        nproc: int = 4,
-        size: str | Size = "tiny",
+        nproc: int | None = None,
+        size: str | Size | None = None,
         dtype: str = "float32",
         trials: int = 5,
         calls: int = 3,
+        inputs: str = "sound",
     ) -> Setup:
-        """Fix everything that reference and candidate share. Raises UsageError when it cannot be posed."""
+        """Fix everything that reference and candidate share. Raises UsageError when it cannot be posed.
+
+        `inputs` of a model are `sound`, or `published`: drawn as its file says, at the one size, with its own weights.
+        """
         found = problem if isinstance(problem, Problem) else load(problem)
-        most = self.platform.most_ranks()
-        if most is not None and nproc > most:
-            raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {nproc}; lower --nproc")
-        return Setup(found, found.size(size), dtype, nproc, trials, calls, self.limits)
+        world, most = nproc or found.usual_world, self.platform.most_ranks()
+        if most is not None and world > most:
+            raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {world}; lower --nproc")
+        if inputs not in INPUTS:
+            raise UsageError(f"unknown inputs {inputs!r}; choose from {', '.join(INPUTS)}")
+        setup = Setup(found, found.size(size), dtype, world, trials, calls, self.limits)
+        return setup.of_a_model(inputs == "published") if found.builds else setup
 
     def judge(
         self,
@@ -157,7 +167,8 @@ class Judge:
         baselines: Sequence[str],
     ) -> None:
         """Load, check every trial, time. Raises the first Failure."""
-        with self.candidate_world(setup, candidate, seen, timed=rigor is not None) as world:
+        with self.candidate_world(setup, candidate, seen, timed=rigor is not None) as (world, setup):
+            seen.reference = self.references.get(setup, self.nursery, self.seeds)
             self._check(world, setup, tolerance, progress, seen)
             if rigor:
                 progress("timing")
@@ -179,11 +190,13 @@ class Judge:
             first = first or seen.outputs
         check_kept(world, {rank: first[0, rank] for rank in range(setup.world)}, setup.limits.trial_s)
         seen.library_calls = check_conduct(world, seen.track, setup.limits.trial_s)
+        if seen.track is Track.SCRATCH and self.platform.names_kernels:
+            check_kernels(world, setup, self.seeds)
 
     def _profile(self, setup: Setup, candidate: Candidate, seen: Seen) -> Profile:
         """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
         try:
-            with self.candidate_world(setup, candidate, Seen(libraries=seen.libraries)) as world:
+            with self.candidate_world(setup, candidate, Seen(libraries=seen.libraries)) as (world, setup):
                 profile = take_profile(world, setup, self.seeds)
                 world.end()
                 return profile
@@ -197,8 +210,10 @@ class Judge:
             self.close()
 
     @contextmanager
-    def candidate_world(self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False) -> Iterator[World]:
-        """A started world with the candidate, made ready before, loaded on every rank."""
+    def candidate_world(
+        self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False
+    ) -> Iterator[tuple[World, Setup]]:
+        """A started world with the candidate, made ready before, loaded on every rank; and the setup that it allows."""
         with self.sandbox.world(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
             if timed:
@@ -213,8 +228,10 @@ class Judge:
                 order["extensions"] = extensions(candidate, seen.libraries, world.folder)
                 seconds += setup.limits.build_s
             world.ask(order, "load", seconds)
+            agreed = setup.agreed(world, self.seeds)
+            seen.state = agreed.state
             try:
-                yield world
+                yield world, agreed
             except Wrong:
                 # Its ranks are well: let them leave by themselves.
                 world.end()
@@ -225,9 +242,10 @@ class Judge:
             problem=setup.problem.stem,
             category=setup.problem.category,
             candidate=candidate.facts(),
-            setup=_facts(setup, tolerance) | {"track": seen.track, "screened": seen.screened},
+            setup=_facts(replace(setup, state=seen.state or setup.state), tolerance)
+            | {"track": seen.track, "screened": seen.screened},
             verdict=seen.verdict,
-            reason=seen.reason or _praise(setup),
+            reason=seen.reason or _praise(setup, seen.state),
             evidence=seen.evidence,
             warnings=seen.warnings,
             pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
@@ -239,13 +257,19 @@ class Judge:
         )
 
 
-def _praise(setup: Setup) -> str:
+def _praise(setup: Setup, state: str) -> str:
     count = len(setup.all_trials) * setup.calls * setup.world
-    extra = " + a hidden size + a probe" if setup.extra else ""
-    return f"all {count} results right ({setup.trials} trials x {setup.calls} calls x {setup.world} ranks{extra})"
+    parts = [setup.trials, "trials x", setup.calls, "calls"] + (["x", setup.world, "ranks"] if not state else [])
+    extra = "".join(words for trial, words in _EXTRA.items() if trial in setup.extra)
+    given = "; its weights are its constructor's" if state == BY_SEED and not setup.published else ""
+    return f"all {count} results right ({' '.join(map(str, parts))}{extra}{given})"
 
 
 def _facts(setup: Setup, tolerance: Tolerance | None) -> dict[str, Any]:
     rule = asdict(tolerance) if tolerance else "oracle"
-    shape = {"m": setup.size.m, "n": setup.size.n, "dtype": setup.dtype, "world": setup.world}
-    return shape | {"trials": setup.trials, "calls": setup.calls, "compare": rule, "limits": asdict(setup.limits)}
+    return setup.facts() | {
+        "trials": setup.trials,
+        "calls": setup.calls,
+        "compare": rule,
+        "limits": asdict(setup.limits),
+    }

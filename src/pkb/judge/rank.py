@@ -30,7 +30,8 @@ from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.digest import digest
 from pkb.judge.extensions import install
 from pkb.judge.faults import faulty
-from pkb.judge.oracle import in_float64
+from pkb.judge.model_faults import operations
+from pkb.judge.oracle import in_float64, widened
 from pkb.judge.profilers import PROFILERS
 from pkb.judge.stopwatch import Stopwatch, poison
 from pkb.judge.telling import told
@@ -38,6 +39,7 @@ from pkb.judge.watch import Watch
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
+from pkb.sound import held_by
 
 _COLLECTIVE_TIMEOUT = timedelta(hours=1)
 """The judge's deadlines are the ones that count."""
@@ -71,7 +73,13 @@ class Rank:
         self.folder = Path(order["folder"]) / f"rank-{rank}"
         self._settle(order)
         self._enter(order, listener_fd)
+        self.entry: Any = None
+        """What the candidate's file defines; None where the problem's own is used."""
         self.solution: Callable[..., Any] = _nothing_loaded
+        self.finish: Callable[[Any], Callable[..., Any]] = _as_it_is
+        """What is made of a solution before it is called."""
+        self.built: Any = None
+        """What the solution was last built from, where it has to be built."""
         self.watch: Watch | None = None
         """In a candidate's world, from just before it is imported."""
         self.epochs = False
@@ -143,20 +151,26 @@ class Rank:
             self.problem = self.problem.sealed()
             self.watch = Watch()
             module = import_candidate(Path(candidate))
-            self.solution, self.epochs = module.solution, getattr(module, "SIGNALS", "") == "epochs"
-        else:
-            self.solution = self.problem.solution
-        if compiled:
-            self.solution = COMPILED[compiled](self.solution)
-        if not callable(self.solution):
-            raise TypeError("`solution` is not a function")
+            self.entry, self.epochs = _entry(module, self.problem.entry), getattr(module, "SIGNALS", "") == "epochs"
+        self.finish = COMPILED.get(compiled, _as_it_is)
+        self._finish_loading()
         return {}, []
+
+    def _finish_loading(self) -> None:
+        self.built = None
+        if not self.problem.builds:
+            self.solution = self.finish(self.entry or self.problem.solution)
+
+    def hold(self, case: Message, recipe: Message) -> tuple[Message, list[Tensor]]:
+        """The names and shapes of what a model holds, once it is built."""
+        return {"held": held_by(self.problem.built(self.entry, self._case(case, {}), recipe))}, []
 
     def load_mutant(self, problem: str, name: str, integers: bool = False) -> tuple[Message, list[Tensor]]:
         """Take one of the problem's own wrong variants, or its solution with a fault planted in it."""
         self.problem = load_file(Path(problem))
-        own = self.problem.mutants.get(name)
-        self.solution = own or faulty(self.problem.solution, name, integers)
+        self.entry = self.problem.mutants.get(name)
+        self.finish = _as_it_is if self.entry else partial(faulty, name=name, integers=integers)
+        self._finish_loading()
         return {}, []
 
     def prepare(
@@ -164,12 +178,18 @@ class Rank:
         case: Message,
         calls: list[Message],
         oracle: bool = False,
+        recipe: Message | None = None,
         wear: bool = False,
         given: list[list[Message]] | None = None,
     ) -> tuple[Message, list[Tensor]]:
-        """Draw the inputs of the next calls, or take those `given`; to `wear`, into the memory of the last trial's."""
+        """Build the solution, where a recipe says how, and draw the inputs of the next calls.
+
+        Or take those that are `given`; to `wear`, in the memory of the last trial's.
+        """
         for call, tensors in zip(calls, given or [], strict=False):
             call["given"] = [self._received(tensor) for tensor in tensors]
+        if recipe:
+            self._build(case, recipe, oracle)
         if self.watch:
             self.watch.spoil()
         self._draw(case, calls, oracle)
@@ -186,14 +206,24 @@ class Rank:
     def _received(self, tensor: Message) -> Tensor:
         return self.channel.receive_tensor(tensor["shape"], getattr(torch, tensor["dtype"]), math.inf)
 
+    def _build(self, case: Message, recipe: Message, oracle: bool) -> None:
+        wanted = (case["size"], case["dtype"], recipe, oracle)
+        if wanted != self.built:
+            # The last one makes room first.
+            self.built, self.solution = None, _nothing_loaded
+            model = self.problem.built(self.entry, self._case(case, {}), recipe)
+            self.solution = torch.no_grad()(self.finish(widened(model) if oracle else model))
+            self.built = wanted
+
     def run(self, count: bool = False) -> tuple[Message, list[Tensor]]:
         """The prepared calls, back to back; then what they returned. With `count`, library calls are counted."""
         outputs: list[Any] = []
         counted = self.watch.counting() if self.watch and count else contextlib.nullcontext()
-        with in_float64() if self.calls[0].oracle else counted:
+        with in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else counted:
             for call in self.calls:
                 self.platform.delay(call.delay)
                 poison(outputs[-1:], self.device)
+                call.begin()
                 outputs.append(self.solution(*call.args))
         self.platform.delay(0.0)
         self.platform.synchronize()
@@ -207,6 +237,10 @@ class Rank:
         self.worn, self.calls = [] if returned else self.calls, []
         self.first = self.first or leaves[: len(results[0]["leaves"])]
         return {"results": results}, leaves
+
+    def operations(self) -> tuple[Message, list[Tensor]]:
+        """Operations of the first prepared call that could be left out."""
+        return {"operations": operations(self.solution, *self.calls[0].args)}, []
 
     def again(self) -> tuple[Message, list[Tensor]]:
         """What the first call of all returned, as it is now."""
@@ -273,8 +307,8 @@ class Rank:
         return Call.drawn(self.problem, self._case(shape, seeds), oracle=oracle, device=device, **call)
 
     def _case(self, shape: Message, seeds: Message) -> Case:
-        size, device = Size(shape["m"], shape["n"]), "cpu" if shape["on_host"] else self.device
-        rest = {key: shape[key] for key in ("trial", "whole")}
+        size, device = Size(**shape["size"]), "cpu" if shape["on_host"] else self.device
+        rest = {key: value for key, value in shape.items() if key not in ("size", "dtype", "on_host")}
         return self.problem.case(size, shape["dtype"], self.world, self.rank, device, **rest, **seeds)
 
 
@@ -285,9 +319,19 @@ def import_candidate(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    if not hasattr(module, "solution"):
-        raise AttributeError("the file defines no `solution`; define solution(...) with the reference's signature")
     return module
+
+
+def _entry(module: ModuleType, name: str) -> Any:
+    if not hasattr(module, name):
+        raise AttributeError(f"the file defines no `{name}`; define it with the reference's signature")
+    if not callable(getattr(module, name)):
+        raise TypeError(f"`{name}` cannot be called")
+    return getattr(module, name)
+
+
+def _as_it_is(solution: Any) -> Any:
+    return solution
 
 
 def _nothing_loaded(*_: Any) -> None:

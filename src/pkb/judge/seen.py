@@ -30,6 +30,8 @@ class Seen:
     libraries: Path | None = None
     """Where its compiled extensions are; None when it has none."""
     reference: Reference | None = None
+    state: str = ""
+    """Of a model: where its weights came from."""
     trial: int = 0
     outputs: Outputs = field(default_factory=dict)
     """Of the last trial that handed any over."""

@@ -25,17 +25,17 @@ class Plan:
 
     calls: int
     room: int
-    """Calls whose arguments the device could hold at once."""
+    """Calls whose arguments and results the device could hold at once."""
     cache_bytes: int
     """Of the device's last cache."""
     warm: bool
 
     @classmethod
-    def of(cls, reference: World, setup: Setup, seeds: Seeds, rigor: Rigor, worlds: int) -> "Plan":
+    def of(cls, reference: World, setup: Setup, seeds: Seeds, rigor: Rigor, worlds: int, result_bytes: int) -> "Plan":
         """As many calls as the rigor asks for, each with arguments of its own, if the device has room for them."""
         replace(setup, calls=1).prepare(reference, seeds, FIRST_TIMED_TRIAL)
         answers = reference.ask({"do": "weigh"}, "timing", setup.limits.trial_s)
-        heaviest = max(answer["argument_bytes"] for answer in answers)
+        heaviest = result_bytes + max(answer["argument_bytes"] for answer in answers)
         share = _MEMORY_SHARE * min(answer["free_bytes"] for answer in answers) / (worlds * setup.world)
         room = max(1, int(share / max(heaviest, 1)))
         return cls(min(rigor.calls_per_block, room), room, answers[0]["cache_bytes"], rigor.warm_cache)

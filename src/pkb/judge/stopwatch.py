@@ -42,6 +42,7 @@ class Stopwatch:
     def warm(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
         self.tidy()
         for call in itertools.islice(itertools.cycle(calls), count):
+            call.begin()
             self._look_at(solution(*call.spare_args()))
         self.synchronize()
 
@@ -62,6 +63,7 @@ class Stopwatch:
             self._poison()
             # In an order of its own each time: who comes last would otherwise be settled for good, and matter.
             self.clock.dawdle(random.uniform(0, _LATE_S))
+            call.begin()
             self.meet()
             before = self.clock.mark()
             output = solution(*call.args)
@@ -80,6 +82,7 @@ class Stopwatch:
         """Make each call once, and keep what it returns."""
         self.clock.hold_back(spin_s)
         for k, call in enumerate(calls):
+            call.begin()
             self.meet()
             self.kept[k] = solution(*call.args)
         self.synchronize()

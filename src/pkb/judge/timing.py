@@ -50,7 +50,7 @@ def measure(
     nursery, platform = candidate.nursery, candidate.nursery.platform
     with ExitStack() as stack:
         reference, gap_us = _twin(setup, nursery, candidate_gap_us, stack)
-        plan = Plan.of(reference, setup, seeds, rigor, worlds=2 + len(baselines))
+        plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
@@ -233,8 +233,9 @@ def _speed_of_light(setup: Setup, plan: Plan, platform: Platform, claimed_us: fl
     hardware = platform.hardware()
     if hardware is None:
         return None
-    costs = [setup.problem.cost(setup.case(rank, FIRST_TIMED_TRIAL)) for rank in range(setup.world)]
-    floor_us = 1e6 * hardware.floor(costs, platform.one_device, plan.cache_bytes)
+    cases = [setup.case(rank, FIRST_TIMED_TRIAL) for rank in range(setup.world)]
+    floors = [setup.problem.floor(case) for case in cases]
+    floor_us = 1e6 * hardware.floor(floors, platform.one_device, plan.cache_bytes)
     if claimed_us < floor_us:
         raise Failure(
             Verdict.CHEAT,
@@ -244,4 +245,5 @@ def _speed_of_light(setup: Setup, plan: Plan, platform: Platform, claimed_us: fl
             claimed_us=claimed_us,
             floor_us=floor_us,
         )
+    costs = [setup.problem.cost(case) for case in cases]
     return 1e6 * hardware.speed_of_light(costs, setup.dtype, platform.one_device)

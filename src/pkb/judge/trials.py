@@ -2,8 +2,9 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ PROBE_TRIAL = 500_001
 """The same inputs in every call, but for one element of one rank: what depends on it must move."""
 WHOLE_TRIAL = 1
 """The trial that draws whole numbers, for problems whose sums are then exact."""
+BY_NAME, BY_SEED = "by name", "by seed"
+"""Where a model's weights come from: drawn for each of the reference's names, or the constructor's own."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ class Setup:
     limits: Limits = field(default_factory=Limits)
     extra: tuple[int, ...] = (HIDDEN_TRIAL, PROBE_TRIAL)
     """Trials beyond the ordinary ones."""
+    state: str = ""
+    """Of a model: BY_NAME or BY_SEED."""
+    published: bool = False
+    """Of a model: inputs and weights as the public convention has them."""
+    without: str = ""
+    """Of a model: a weight that is left as the constructor made it, to see whether that shows."""
 
     def __post_init__(self) -> None:
         self.problem.case(self.size, self.dtype, self.world)
@@ -50,20 +59,61 @@ class Setup:
     def all_trials(self) -> tuple[int, ...]:
         return (*range(self.trials), *self.extra)
 
+    def of_a_model(self, published: bool) -> "Setup":
+        """With sound weights and inputs, and a hidden size where there is one; or all as published."""
+        if published:
+            return replace(self, published=True, state=BY_SEED, extra=())
+        hidden = (HIDDEN_TRIAL,) if self.problem.hidden_size(self.dtype, self.world) else ()
+        return replace(self, state=BY_NAME, extra=(*hidden, PROBE_TRIAL))
+
+    def facts(self) -> dict[str, Any]:
+        """What a record says about how the problem was posed."""
+        drawn = {"inputs": "published" if self.published else "sound", "state": self.state} if self.state else {}
+        return self.size.facts() | {"dtype": self.dtype, "world": self.world} | drawn
+
     def size_of(self, trial: int) -> Size:
-        return self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else self.size
+        hidden = self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else None
+        return hidden or self.size
 
     def case(self, rank: int, trial: int) -> Case:
         size, whole = self.size_of(trial), self.whole(trial)
-        return self.problem.case(size, self.dtype, self.world, rank, trial=_variant(trial), whole=whole)
+        seeds: dict[str, Any] = {"trial": _variant(trial), "whole": whole, "published": self.published}
+        return self.problem.case(size, self.dtype, self.world, rank, **seeds)
 
     def whole(self, trial: int) -> bool:
         return self.problem.exact_sums and trial == min(WHOLE_TRIAL, self.trials - 1)
 
     def shape(self, trial: int) -> Message:
-        size = self.size_of(trial)
-        rest = {"trial": _variant(trial), "whole": self.whole(trial), "on_host": trial == HIDDEN_TRIAL}
-        return {"m": size.m, "n": size.n, "dtype": self.dtype} | rest
+        return {
+            "size": asdict(self.size_of(trial)),
+            "dtype": self.dtype,
+            "trial": _variant(trial),
+            "whole": self.whole(trial),
+            "published": self.published,
+            "on_host": self._is_sent(trial),
+        }
+
+    def _is_sent(self, trial: int) -> bool:
+        """Whether the judge draws the inputs itself: a seed is worth something only to others."""
+        return trial == HIDDEN_TRIAL and self.world > 1
+
+    def recipe(self, seeds: Seeds, trial: int) -> Message | None:
+        """How a model is built for a trial: with other weights in each, but the same in all that is timed."""
+        seed = seeds.of(self.problem.stem, min(trial, FIRST_TIMED_TRIAL), "state")
+        return self.problem.recipe(self.size_of(trial), seed, self.state == BY_NAME, self.without)
+
+    def agreed(self, world: World, seeds: Seeds) -> "Setup":
+        """Build a candidate's model once, to see what it holds: this setup, or one whose weights it can be given."""
+        recipe = self.problem.recipe(self.size, seeds.of(self.problem.stem, "thrown away"), by_name=False)
+        if recipe is None:
+            return self
+        (answer,) = world.ask({"do": "hold", "case": self.shape(0), "recipe": recipe}, "load", self.limits.load_s)
+        try:
+            held = {str(name): [int(size) for size in shape] for name, shape in answer["held"].items()}
+        except FORGED as error:
+            raise garbled(world, 0, "load") from error
+        taken = self.state == BY_NAME and self.problem.takes(held, self.size)
+        return replace(self, state=BY_NAME if taken else BY_SEED)
 
     def prepare(
         self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0, first: int = 0
@@ -71,18 +121,19 @@ class Setup:
         """Have every rank draw the inputs of one trial, from call `first` on, each from seeds of its own."""
 
         def message(rank: int) -> Message:
-            return {"do": "prepare", "oracle": oracle, **self.drawing(seeds, trial, rank, self.calls, first, jitter)}
+            drawing = self.drawing(seeds, trial, rank, self.calls, first, jitter)
+            return {"do": "prepare", "oracle": oracle, "recipe": self.recipe(seeds, trial), **drawing}
 
         world.ask(message, "prepare", self.limits.trial_s)
 
     def prepare_warily(self, world: World, seeds: Seeds, trial: int, jitter: float) -> None:
         """The same for a candidate: in memory that it knows, and at the hidden size without seeds of the inputs."""
-        sent = self._given(seeds, trial) if trial == HIDDEN_TRIAL else []
+        sent = self._given(seeds, trial) if self._is_sent(trial) else []
 
         def message(rank: int) -> Message:
             facts = [[_facts(tensor) for tensor in call] for call in sent[rank]] if sent else None
             drawing = self.drawing(seeds, trial, rank, self.calls, jitter=jitter, decoy=bool(sent))
-            return {"do": "prepare", "wear": True, "given": facts, **drawing}
+            return {"do": "prepare", "wear": True, "given": facts, "recipe": self.recipe(seeds, trial), **drawing}
 
         world.ask(message, "prepare", self.limits.trial_s, [list(chain(*calls)) for calls in sent])
 
@@ -120,7 +171,8 @@ class Setup:
         place = (self.problem.stem, trial, call)
         drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else (*place, "decoy") if decoy else place
         late = seeds.random(*place, "late")
-        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
+        # Alone, nobody can be late.
+        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter * (self.world > 1)
         return {
             "seed": seeds.of(*drawn, rank),
             "shared_seed": seeds.of(*drawn, "shared"),

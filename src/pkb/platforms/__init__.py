@@ -52,6 +52,8 @@ class Platform(Protocol):
     """The torch.distributed backend of its ranks."""
     one_device: bool
     """Whether all ranks share one device."""
+    names_kernels: bool
+    """Whether a profiler can say what ran on its devices."""
     clock_source: str
     """What its clocks read, for the record."""
     clock_slack_us: float

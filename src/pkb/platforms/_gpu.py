@@ -24,6 +24,7 @@ class Gpu:
     """Ranks launch on a device; nothing here may touch it before a rank has been forked."""
 
     clock_source = "device events behind a spin"
+    names_kernels = True
     clock_slack_us = 15.0
 
     def memory_limit(self, world: int) -> int | None:

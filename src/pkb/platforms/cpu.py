@@ -26,6 +26,7 @@ class Cpu:
     one_device = True
     clock_source = "host clock"
     # More ranks than cores wait for each other's turns.
+    names_kernels = False
     clock_slack_us = 20_000.0
 
     def missing(self) -> str | None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pkb
-from pkb.analyse import Row, failures, fast_p_curve, leaderboard, rows
+from pkb.analyse import Row, compared, failures, fast_p_curve, leaderboard, rows
+from pkb.analyse.compare import CPU
 from pkb.errors import UsageError
 from pkb.report.cells import Table
-from pkb.report.changes import CPU, changes
 from pkb.report.markdown import markdown
 from pkb.report.page import html
 from pkb.report.parts import finite
@@ -117,6 +117,6 @@ class Report:
             "leaderboard": [asdict(standing) for standing in leaderboard(self.rows, p=self.p)],
             "fast_p": curves,
             "failures": {run: [asdict(one) for one in failures(found)] for run, found in runs.items()},
-            "comparison": [asdict(one) for one in changes(*runs.values())] if len(runs) == 2 else [],
+            "comparison": [asdict(one) for one in compared(*runs.values())] if len(runs) == 2 else [],
             "samples": [asdict(row) for row in self.rows],
         }

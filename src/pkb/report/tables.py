@@ -10,11 +10,13 @@ from pkb.analyse import (
     Row,
     Standing,
     Summary,
+    compared,
     failures,
     fast_p_curve,
     leaderboard,
     speedups,
 )
+from pkb.analyse.compare import CPU
 from pkb.analyse.estimate import geometric_mean
 from pkb.analyse.tables import KS
 from pkb.report.cells import (
@@ -31,7 +33,6 @@ from pkb.report.cells import (
     text,
     without_empty,
 )
-from pkb.report.changes import CPU, changes, other_settings
 
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0)
 _INTERVALS = "95 % intervals by bootstrap over problems"
@@ -190,7 +191,7 @@ def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
     if len(runs) != 2:
         return []
     (before, rows_a), (after, rows_b) = runs.items()
-    found = changes(rows_a, rows_b)
+    found = compared(rows_a, rows_b)
     note = (
         f"From {before} to {after}: {_in_words(found)}.{_overall(found)} Each side's best sample of a problem; the "
         "ratio is of the speed-ups. noise: both right, and the intervals overlap or the ratio is within 2 % of 1. "
@@ -203,7 +204,7 @@ def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
             Cell("" if one.ratio is None else ratio(one.ratio), one.ratio),
             _outcome(one.before),
             _outcome(one.after),
-            text(", ".join(other_settings(one))),
+            text(", ".join(one.other_settings)),
         ]
         for one in found
     ]

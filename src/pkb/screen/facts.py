@@ -16,6 +16,8 @@ from pkb.screen.scopes import Assigned, Definition, Function, Scope
 from pkb.screen.texts import Text, texts_of
 from pkb.screen.values import Folded, Local, Value
 
+ENTRIES = ("solution", "ModelNew")
+"""What a candidate's file defines: a function, or a model."""
 _DEEPEST_TEXT = 4
 _MOST_TEXT = 1 << 20
 _CACHES = {"functools.cache", "functools.lru_cache"}
@@ -54,8 +56,8 @@ class Facts:
         self._edges: dict[Definition | None, list[Definition]] = {}
         for reference in self._reader.references:
             self._edges.setdefault(reference.origin, []).append(reference.target)
-        self.hot = self.reached(self._solution())
-        """Functions that `solution` may call."""
+        self.hot = self.reached({node for name in ENTRIES for node in self._entry(name)})
+        """Functions that what is judged may call."""
         self.reachable = self.hot | self.reached(self._edges.get(None, []))
         """Those, and all that importing the file may call."""
 
@@ -75,12 +77,12 @@ class Facts:
             tree = ast.Module([*tree.body, *added], [])
         return [use for use in self._reader.uses if matches(use.name, RUNNERS)]
 
-    def _solution(self) -> set[Definition]:
+    def _entry(self, name: str) -> set[Definition]:
         """What the name stands for, and whatever the expression that it is bound to mentions."""
-        assigned = [b.expr for b in self.names.module.lookup("solution") if isinstance(b, Assigned)]
+        assigned = [b.expr for b in self.names.module.lookup(name) if isinstance(b, Assigned)]
         inside = {node for expr in assigned for node in ast.walk(expr)}
         mentioned = {r.target for r in self._reader.references if r.node in inside}
-        value = self.names.values(ast.Name("solution", ast.Load()), self.names.module)
+        value = self.names.values(ast.Name(name, ast.Load()), self.names.module)
         return mentioned | {v.node for v in value if isinstance(v, Local)}
 
     def reached(self, start: Iterable[Definition]) -> set[Definition]:
@@ -129,7 +131,7 @@ class Facts:
         return [node for node, function in self._reader.tries if function in self.reachable]
 
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Those that `solution` may call, in the order of the file."""
+        """Those that what is judged may call, in the order of the file."""
         found = [f for f in self.hot if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef)]
         return sorted(found, key=lambda f: f.lineno)
 

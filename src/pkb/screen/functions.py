@@ -5,6 +5,8 @@ import ast
 from pkb.screen.scopes import Comprehension, Definition, Function, Scope, parameters
 
 Calls = dict[str, list[tuple[ast.Call, Scope]]]
+CALLED = ("solution", "forward")
+"""What the judge calls with tensors: a function, or a model's method."""
 
 
 def calls_by_name(tree: ast.Module, scopes: dict[ast.AST, Scope]) -> Calls:
@@ -30,7 +32,9 @@ def argument_for(parameter: str, function: Function, call: ast.Call) -> ast.expr
 
 
 def may_be_tensor(parameter: str, function: Function) -> bool:
-    """Unless its annotation says otherwise."""
+    """Unless its annotation says otherwise, or it is a method's owner."""
+    if parameter == "self":
+        return False
     found = (arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg) and arg.arg == parameter)
     annotation = next(found)
     return annotation is None or "Tensor" in ast.unparse(annotation)

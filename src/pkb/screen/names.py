@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pkb.screen import folding
 from pkb.screen.circles import Circles
 from pkb.screen.constants import Constants
-from pkb.screen.functions import argument_for, calls_by_name, may_be_tensor, returned_by
+from pkb.screen.functions import CALLED, argument_for, calls_by_name, may_be_tensor, returned_by
 from pkb.screen.scopes import Assigned, Binding, Defined, Imported, Parameter, Scope, scopes_of
 from pkb.screen.torch_names import TENSOR, UNKNOWN_NAME, joined, returned
 from pkb.screen.values import SOME_TENSOR, UNKNOWN, Dotted, Folded, Local, Method, Value, distinct, elements, text
@@ -90,7 +90,7 @@ class Names:
         """The default, what calls of the function by its name pass, and whatever others may."""
         function, name = parameter.function, getattr(parameter.function, "name", "")
         found: list[Value] = [UNKNOWN]
-        if name == "solution" and may_be_tensor(parameter.name, function):
+        if name in CALLED and may_be_tensor(parameter.name, function):
             found.append(SOME_TENSOR)
         if parameter.default:
             found += self.values(parameter.default, parameter.scope)

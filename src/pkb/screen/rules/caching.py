@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from pkb.screen.facts import Facts, Hit
+from pkb.screen.functions import CALLED
 from pkb.screen.rule import BOTH, Found, rule
 from pkb.screen.scopes import Assigned, Scope, parameters
 from pkb.screen.values import SOME_TENSOR
@@ -56,7 +57,7 @@ def caches_tensors(facts: Facts) -> Iterator[Found]:
 def returns_kept_results(facts: Facts) -> Iterator[Found]:
     """outlives the call and is returned"""
     for function in facts.functions():
-        if function.name == "solution":
+        if function.name in CALLED:
             scope = facts.scope_of(function)
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and node.value and (kept := _kept(node.value, scope)):

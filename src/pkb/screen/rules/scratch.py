@@ -77,13 +77,18 @@ def vendor_gemm(facts: Facts) -> Iterator[Found]:
     """is a product by a library"""
     kernels = facts.kernels()
     for use in facts.uses("torch", "numpy", "operator"):
-        if use.function not in kernels and is_product(use.name):
+        if use.function not in kernels and is_product(use.name) and not _holds_weights(use):
             yield use if use.name != "operator.matmul" else Hit(use.line, "the operator @")
     yield from facts.identifiers("cublas*", "cudnn*", "cutlass*", "cute::gemm", "cusparse*", "cusolver*", "lcublas*")
     owners = ("at", "torch", "at::native", "torch::nn::functional", "at::cuda::blas", "F")
     yield from facts.identifiers(*(f"{owner}::{name}*" for owner in owners for name in (*_PRODUCTS, "gemm", "bgemm")))
     yield from facts.identifiers(*(f".{name}" for name in _UNMISTAKABLE - _GROUP_METHODS))
     yield from _shared_libraries(facts, ("*cublas*", "*cudnn*", "*cutlass*", "*openblas*", "*mkl*"))
+
+
+def _holds_weights(use: Use) -> bool:
+    """A layer that a model's constructor makes: the judge sees whether it is called."""
+    return getattr(use.function, "name", "") == "__init__" and matches(use.name, ("torch.nn.[A-Z]*",))
 
 
 def is_product(name: str) -> bool:

@@ -1,0 +1,42 @@
+"""A convolution and instance normalisation, divided by a constant."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, divide_by):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+        self.divide_by = divide_by
+
+    def forward(self, x):
+        return F.instance_norm(self.conv(x)) / self.divide_by
+
+
+batch_size = 128
+in_channels = 64
+out_channels = 128
+height = 128
+width = 128
+kernel_size = 3
+divide_by = 2.0
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, divide_by]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 4, "in_channels": 8, "out_channels": 16, "height": 20, "width": 36},
+    hidden={"batch_size": 3, "in_channels": 5, "out_channels": 11, "height": 19, "width": 23},
+)
+
+EQUIVALENT = {"ignore conv.bias": "the instance norm subtracts it"}

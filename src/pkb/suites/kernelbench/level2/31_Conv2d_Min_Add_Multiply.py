@@ -1,0 +1,44 @@
+"""A convolution, its minimum with a constant, plus a bias per channel, scaled."""
+
+import torch
+import torch.nn as nn
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, constant_value, bias_shape, scaling_factor):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+        self.bias = nn.Parameter(torch.randn(bias_shape))
+        self.constant_value = constant_value
+        self.scaling_factor = scaling_factor
+
+    def forward(self, x):
+        x = torch.clamp(self.conv(x), max=self.constant_value)
+        return (x + self.bias) * self.scaling_factor
+
+
+batch_size = 128
+in_channels = 64
+out_channels = 128
+height = 128
+width = 128
+kernel_size = 3
+constant_value = 0.5
+bias_shape = (out_channels, 1, 1)
+scaling_factor = 2.0
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, constant_value, bias_shape, scaling_factor]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 4, "in_channels": 8, "out_channels": 16, "height": 20, "width": 36},
+    hidden={"batch_size": 3, "in_channels": 5, "out_channels": 11, "height": 19, "width": 23},
+)

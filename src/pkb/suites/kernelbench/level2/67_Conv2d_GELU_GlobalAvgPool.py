@@ -1,0 +1,44 @@
+"""A convolution, GELU and the spatial mean."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from pkb import ModelProblem
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+
+    def forward(self, x):
+        return F.gelu(self.conv(x)).mean(dim=(2, 3))
+
+
+batch_size = 128
+in_channels = 8
+out_channels = 64
+height = 256
+width = 256
+kernel_size = 3
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size]
+
+
+def inputs(case):
+    # Every sample and channel has a level of its own, which a spatial mean keeps.
+    level = case.randn(batch_size, in_channels, 1, 1)
+    return [case.randn(batch_size, in_channels, height, width) + level]
+
+
+PROBLEM = ModelProblem(
+    tiny={"batch_size": 8, "in_channels": 8, "out_channels": 16, "height": 20, "width": 36},
+    hidden={"batch_size": 7, "in_channels": 5, "out_channels": 11, "height": 19, "width": 23},
+)
