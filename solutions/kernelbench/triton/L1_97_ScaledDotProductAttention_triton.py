@@ -9,8 +9,8 @@ import torch.nn as nn
 import triton
 import triton.language as tl
 
-WIDEST = 256
-"""The widest head whose outputs fit into the registers of a program."""
+WIDEST = {4: 128, 2: 256}
+"""By bytes per element: the widest head whose outputs fit into the registers of a program."""
 LOG2_E = 1.4426950408889634
 
 # By bytes per element. float32 has no tensor cores (TF32 would be another precision): two programs share a
@@ -119,8 +119,8 @@ class ModelNew(nn.Module):
         out = torch.empty_like(Q)
         # Powers of two are what the hardware computes.
         scale = LOG2_E / D**0.5
-        if D <= WIDEST:
-            width = max(16, triton.next_power_of_2(D))
+        width = max(16, triton.next_power_of_2(D))
+        if width <= WIDEST[Q.dtype.itemsize]:
             rows, keys = (128, 64) if Q.dtype.itemsize == 2 and width <= 128 else (64, 32)
             grid = (heads * triton.cdiv(L, rows),)
             flash[grid](Q, K, V, out, L, S, D, scale, rows, keys, width, num_warps=8, num_stages=2)

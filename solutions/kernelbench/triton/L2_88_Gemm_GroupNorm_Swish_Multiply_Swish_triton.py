@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 # By bytes per element. float32 has no tensor cores (TF32 would be another precision): two programs share a
-# multiprocessor, within 128 registers per thread. Half types: half as wide as the tensor
-# cores could take, since the norm needs registers too.
+# multiprocessor, within 128 registers per thread. Half types: the norm needs registers
+# too, so tiles are narrower than the tensor cores' instructions could be.
 LAUNCH = {
     4: {"TILE_M": 128, "TILE_N": 128, "DEPTH": 8, "num_warps": 8, "num_stages": 4, "maxnreg": 128},
     2: {"TILE_M": 128, "TILE_N": 128, "DEPTH": 64, "num_warps": 8, "num_stages": 4},
