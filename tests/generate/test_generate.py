@@ -225,6 +225,15 @@ def test_mistakes_get_one_clear_line(provider: Provider, tmp_path: Path, more: l
     assert not provider.asked
 
 
+def test_a_run_belongs_to_one_model(provider: Provider, tmp_path: Path) -> None:
+    assert finished(command(provider, tmp_path, "kernel", problems="1")).returncode == 0
+    written = json.loads((tmp_path / "run.json").read_text())
+    assert (written["model"], written["backend"], written["suite"]) == ("openai/kernel", "triton", "parallel")
+    ran = finished(command(provider, tmp_path, "rubbish", problems="1"))
+    assert ran.returncode == 2
+    assert "holds samples of openai/kernel; choose another --run for openai/rubbish" in ran.stderr
+
+
 def test_without_litellm_it_says_how_to_install_it(provider: Provider, tmp_path: Path) -> None:
     words = command(provider, tmp_path, "kernel", problems="1")
     blocked = f"import sys; sys.modules['litellm'] = None; sys.argv = {words[2:]!r}; from pkb.cli import main; main()"

@@ -102,6 +102,7 @@ class Asking(Wanting):
         from pkb.generate.pipeline import Pipeline
 
         judged = judging is not None
+        self._sign()
         try:
             with watching(experiments, self.budget, judged, self.as_json) as watch:
                 pipeline = Pipeline(author, concurrency=self.concurrency, judging=judging, watch=watch)
@@ -111,6 +112,15 @@ class Asking(Wanting):
             print(f"\ninterrupted: {left}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
         self._conclude(experiments, tally, judged)
+
+    def _sign(self) -> None:
+        """Write down whose run it is: reports compare runs."""
+        from pkb.runs import Run
+
+        run = Run(self.run)
+        if (owner := run.facts.get("model", self.model)) != self.model:
+            raise UsageError(f"{self.run} holds samples of {owner}; choose another --run for {self.model}")
+        run.describe(model=self.model, backend=self.backend, suite=self.suite)
 
     def _price(self) -> "Price | None":
         from pkb.generate.model import Price
