@@ -11,6 +11,7 @@ import pytest
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.judge import Judge
+from pkb.model_problem import module_at
 from pkb.registry import Suite, load, suite_named
 from pkb.runs import PROBLEM, number_of
 
@@ -134,6 +135,18 @@ def test_the_published_table_is_a_suite(tmp_path: Path) -> None:
         suite_named(str(tmp_path / "other.parquet"))
     with pytest.raises(UsageError, match="cannot read the table"):
         suite_named(str(tmp_path / "nowhere.parquet"))
+
+
+def test_constants_are_replaced_and_what_follows_from_them(tmp_path: Path) -> None:
+    path = tmp_path / "1_sized.py"
+    head = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n@dataclass\nclass A:\n    x: int\n\n"
+    )
+    path.write_text(f"{head}size = 3\ntwice = (2 * size, size)\nPROBLEM = None\n")
+    assert module_at(path, {"size": 5}).twice == (10, 5)
+    assert module_at(path, {}).twice == (6, 3)
+    with pytest.raises(UsageError, match="has no constant other"):
+        module_at(path, {"other": 1})
 
 
 def test_show_has_one_self_contained_file() -> None:

@@ -7,6 +7,7 @@ a sound judge needs besides. A candidate's file holds `class ModelNew` with the 
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
@@ -215,8 +216,10 @@ def _module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType
             node.value = ast.copy_location(ast.parse(repr(values.pop(node.targets[0].id)), mode="eval").body, node)
     if values:
         raise UsageError(f"{path} has no constant {', '.join(values)}; PROBLEM may only name constants of the file")
-    module = ModuleType(f"pkb_model_{path.stem}")
+    module = ModuleType(f"pkb_model_{len(sys.modules)}_{path.stem}")
     module.__file__ = str(path)
+    # Data classes look for their module there.
+    sys.modules[module.__name__] = module
     exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), vars(module))
     return module
 

@@ -23,3 +23,7 @@ def get_init_inputs():
 
 
 PROBLEM = ModelProblem(tiny={"N": 128}, hidden={"N": 97})
+
+EQUIVALENT = {
+    "skip triu": "the product of upper triangular matrices is upper triangular",
+}

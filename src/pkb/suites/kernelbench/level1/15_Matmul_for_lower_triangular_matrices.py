@@ -23,3 +23,7 @@ def get_init_inputs():
 
 
 PROBLEM = ModelProblem(tiny={"M": 128}, hidden={"M": 97})
+
+EQUIVALENT = {
+    "skip tril": "the product of lower triangular matrices is lower triangular",
+}

@@ -36,3 +36,8 @@ PROBLEM = ModelProblem(
     tiny={"batch_size": 48, "in_features": 160, "out_features": 192},
     hidden={"batch_size": 37, "in_features": 131, "out_features": 101},
 )
+
+EQUIVALENT = {
+    "skip mean": "the mean of one value",
+    "skip logsumexp": "the logarithm of one exponential",
+}

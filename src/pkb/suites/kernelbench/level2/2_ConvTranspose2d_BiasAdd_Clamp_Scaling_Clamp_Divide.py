@@ -55,3 +55,7 @@ PROBLEM = ModelProblem(
     hidden={"batch_size": 3, "in_channels": 5, "out_channels": 11, "height": 11, "width": 13, "scaling_factor": 0.8},
     state={"*bias": Normal(0.2, 0.2)},
 )
+
+EQUIVALENT = {
+    "skip clamp 2": "the second clamp, of values twice as large, bounds more",
+}

@@ -77,4 +77,5 @@ PROBLEM = ModelProblem(
 EQUIVALENT = {
     "ignore conv_transpose.bias": "constant along the width, so the layer norm subtracts it",
     "ignore sum_weight": "constant along the width, so the layer norm subtracts it",
+    "skip add 1": "what is added is constant along the width, so the layer norm subtracts it",
 }

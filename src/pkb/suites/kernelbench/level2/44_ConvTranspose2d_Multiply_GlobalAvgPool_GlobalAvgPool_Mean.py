@@ -50,3 +50,7 @@ PROBLEM = ModelProblem(
     tiny={"batch_size": 4, "in_channels": 8, "out_channels": 16, "height": 12, "width": 20},
     hidden={"batch_size": 3, "in_channels": 5, "out_channels": 11, "height": 11, "width": 13},
 )
+
+EQUIVALENT = {
+    "skip mean 3": "the mean of one value",
+}

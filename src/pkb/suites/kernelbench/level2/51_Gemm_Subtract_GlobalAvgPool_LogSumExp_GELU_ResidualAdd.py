@@ -37,3 +37,7 @@ PROBLEM = ModelProblem(
     hidden={"batch_size": 37, "in_features": 83, "out_features": 59},
     state={"gemm.weight": Normal(0.05, 0.05), "gemm.bias": Normal(1.0, 2.0), "subtract": Normal(0.5, 2.0)},
 )
+
+EQUIVALENT = {
+    "skip logsumexp": "the logarithm of one exponential",
+}

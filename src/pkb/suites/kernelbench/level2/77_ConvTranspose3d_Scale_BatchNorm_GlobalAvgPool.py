@@ -47,4 +47,7 @@ PROBLEM = ModelProblem(
     hidden={"batch_size": 7, "in_channels": 5, "out_channels": 7, "depth": 5, "height": 3, "width": 7},
 )
 
-EQUIVALENT = {"ignore conv_transpose.bias": "the batch norm subtracts it"}
+EQUIVALENT = {
+    "ignore conv_transpose.bias": "the batch norm subtracts it",
+    "skip mul": "the batch norm divides by it",
+}

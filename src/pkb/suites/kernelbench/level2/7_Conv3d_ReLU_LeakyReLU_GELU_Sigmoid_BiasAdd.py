@@ -43,3 +43,7 @@ PROBLEM = ModelProblem(
     hidden={"batch_size": 2, "in_channels": 5, "out_channels": 7, "depth": 9, "height": 7, "width": 11},
     state={"bias": Normal(0.0, 0.3)},
 )
+
+EQUIVALENT = {
+    "skip leaky_relu": "nothing is negative after the ReLU",
+}

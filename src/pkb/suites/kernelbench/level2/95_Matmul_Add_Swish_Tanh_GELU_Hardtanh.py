@@ -37,3 +37,7 @@ PROBLEM = ModelProblem(
     tiny={"batch_size": 48, "in_features": 160, "out_features": 192},
     hidden={"batch_size": 37, "in_features": 131, "out_features": 101},
 )
+
+EQUIVALENT = {
+    "skip hardtanh": "the GELU of a tanh stays within the bounds",
+}
