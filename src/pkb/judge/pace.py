@@ -1,8 +1,8 @@
 """From the spans of timed blocks to a speed-up with its interval, and what it is worth."""
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,21 @@ def compared_apart(ours: Spans, theirs: Spans, drift: float) -> tuple[float, tup
     low, high = _quantiles(_resampled(before, seed=0) / _resampled(after, seed=1))
     low, high = low * min(1.0, drift), high * max(1.0, drift)
     return statistics.median(before) / statistics.median(after), (low, high), _pace(low, high)
+
+
+def with_stored(timing: Timing, stored: Mapping[str, Mapping[str, Any]]) -> Timing:
+    """Beside baselines that were timed on another occasion, on a machine like this one."""
+    return replace(timing, baselines=timing.baselines | {name: _apart(one, timing) for name, one in stored.items()})
+
+
+def _apart(times: Mapping[str, Any], timing: Timing) -> dict[str, Any]:
+    origin = {"stored": True, "when": times["when"], "fingerprint": times["fingerprint"]}
+    if "failed" in times:
+        return {"failed": times["failed"], **origin}
+    drift = timing.reference_us / times["eager_us"]
+    speedup, interval, pace = compared_apart(times["blocks_us"], timing.blocks_us["candidate"], drift)
+    found = {"us": times["us"], "speedup": speedup, "interval": interval, "pace": pace, "paired": False, "drift": drift}
+    return {**found, **origin, "blocks_us": times["blocks_us"]}
 
 
 def is_narrow(ours: Spans, theirs: Spans) -> bool:
