@@ -5,6 +5,7 @@ from typing import Any
 
 from pkb.analyse import Row
 from pkb.record import Pace, Record, Verdict
+from pkb.runs import number_of
 
 
 def row(problem: str = "1_allreduce", verdict: str = "CORRECT", speed: float | None = None, **others: Any) -> Row:
@@ -12,8 +13,8 @@ def row(problem: str = "1_allreduce", verdict: str = "CORRECT", speed: float | N
     timed = {} if speed is None else {"speedup": speed, "low": 0.9 * speed, "high": 1.1 * speed}
     plain: dict[str, Any] = dict.fromkeys(Row.__slots__)
     facts = {"run": "r", "model": "m", "backend": "triton", "category": "A", "platform": "gpus", "sample": "s"}
-    number = int(problem.partition("_")[0])
-    return Row(**(plain | facts | {"problem": problem, "number": number, "verdict": verdict} | timed | others))
+    facts |= {"size": "", "inputs": "", "degenerate": "", "problem": problem, "verdict": verdict}
+    return Row(**(plain | facts | {"number": number_of(problem)} | timed | others))
 
 
 def record(problem: str = "1_allreduce", verdict: str = "CORRECT", name: str = "mine", **others: Any) -> Record:

@@ -8,7 +8,7 @@ from pkb.calibrate import calibrate, save, toml
 from pkb.case import DTYPES
 from pkb.errors import UsageError
 from pkb.problem import Size
-from pkb.registry import PARALLEL, load
+from pkb.registry import PARALLEL, load, suite_named
 from pkb.roofline import Hardware
 
 
@@ -91,3 +91,13 @@ def test_records_are_scored_by_their_own_light_or_by_what_is_named() -> None:
     assert named.light_us == light(load("allgather"), hardware, Size(1024, 1024), "bfloat16", 8).us
     shared = scored([row("2_allgather", speed=2.0, **(setup | {"platform": "shared-gpu"}))], PARALLEL, hardware)
     assert shared[0].light_us == light(load("allgather"), hardware, Size(1024, 1024), "bfloat16", 8, shared=True).us
+
+
+def test_a_model_s_record_is_scored_at_its_size() -> None:
+    setup = {"m": 0, "n": 0, "size": "paper", "dtype": "float32", "world": 1, "platform": "gpus"}
+    timed = row("L1_19_ReLU", speed=2.0, reference_us=10_000.0, candidate_us=5_000.0, **setup)
+    (found,) = scored([timed], suite_named("kernelbench"), Hardware.named("h200_8"))
+    moved = 2 * 4 * 4096 * 393216
+    assert found.light_us == pytest.approx(1e6 * moved / 4.8e12)
+    known = light(load("L1/19"), Hardware.named("h200_8"), "paper", "float32", 1)
+    assert (known.size, known.bound, known.us) == ("paper", "memory", found.light_us)

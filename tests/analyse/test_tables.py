@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from made_records import record, row, timed_record
-from pkb.analyse import ALL, Change, compared, failures, leaderboard, rows, speedups
+from pkb.analyse import ALL, Change, compared, failures, fast_p_curve, leaderboard, rows, speedups
 from pkb.runs import Run, keep
 
 
@@ -57,6 +57,45 @@ def test_failures_are_counted_by_verdict_and_check() -> None:
         ("CRASH", 1, 1 / 6, {"": 1}),
         ("ENVIRONMENT", 5, None, {"nursery": 5}),
     ]
+
+
+def test_degenerate_problems_enter_no_figure() -> None:
+    flawed = {"degenerate": "always zero", "category": "level2"}
+    ours = [
+        row("L1_19_ReLU", speed=2.0, category="level1"),
+        row("L1_100_HingeLoss", "WRONG", category="level1"),
+        row("L2_80_Gemm", speed=64.0, **flawed),
+        row("L2_80_Gemm", "CRASH", **flawed),
+        row("L2_81_Gemm", "ENVIRONMENT", category="level2"),
+    ]
+    level1, level2, everything = (one.summary for one in leaderboard(ours))
+    assert (level1.category, level2.category, everything.category) == ("level1", "level2", ALL)
+    assert (level2.problems, level2.samples, level2.left_out, level2.degenerate) == (0, 0, 1, 2)
+    assert (everything.problems, everything.samples, everything.correct, everything.timed) == (2, 2, 1, 1)
+    assert everything.pass_at[1]
+    assert everything.fast_at[1]
+    assert everything.geometric_mean
+    assert (everything.pass_at[1].value, everything.fast_at[1].value) == (0.5, 0.5)
+    assert everything.geometric_mean.value == pytest.approx(2.0)
+    assert fast_p_curve(ours, [1.0]) == [0.5]
+    assert [one.verdict for one in failures(ours)] == ["WRONG", "ENVIRONMENT"]
+    assert [one.problem for one in compared(ours, ours)] == ["L1_19_ReLU", "L1_100_HingeLoss"]
+
+
+def test_published_inputs_make_a_run_of_their_own(tmp_path: Path) -> None:
+    run = Run(tmp_path / "mine")
+    for inputs in ("sound", "published"):
+        setup = {"size": "tiny", "dtype": "float32", "world": 1, "inputs": inputs, "state": "by name"}
+        keep(run.new_sample("L1_19_ReLU", inputs), timed_record(problem="L1_19_ReLU", setup=setup))
+    published, sound = rows([tmp_path / "mine"]).rows
+    assert (sound.run, sound.model, sound.size, sound.m) == ("mine", "mine", "tiny", 0)
+    assert published.run == published.model == "mine (published inputs)"
+    assert [(one.run, one.inputs) for one in leaderboard([sound, published]) if one.summary.category == ALL] == [
+        ("mine", "sound"),
+        ("mine (published inputs)", "published"),
+    ]
+    (found,) = compared([sound], [published])
+    assert (found.ratio, found.other_settings) == (None, ["inputs sound / published"])
 
 
 def test_speedups_are_of_what_is_right_and_timed() -> None:

@@ -10,7 +10,7 @@ from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
 from pkb.judge.outside import Slope, calls_for, check_claim
-from pkb.judge.pace import bootstrap, compared, is_narrow, skew
+from pkb.judge.pace import bootstrap, compared, compared_apart, is_narrow, is_steady, skew
 from pkb.judge.rigor import RIGORS, rigor_named
 from pkb.judge.sides import Plan
 from pkb.record import Pace, Record, Verdict
@@ -137,6 +137,23 @@ def test_the_slowest_rank_the_median_call_and_paired_blocks_count() -> None:
     speedup, (low, high), pace = compared(spans(20, 40, 60, 80), spans(10, 20, 30, 40))
     assert (speedup, low, high, pace) == (2.0, 2.0, 2.0, Pace.FASTER)
     assert skew(spans(20)) == 1
+
+
+def test_blocks_that_did_not_take_turns_leave_more_doubt() -> None:
+    ours, theirs = spans(18, 20, 22, 26), spans(9, 10, 11, 13)
+    assert compared(ours, theirs)[1] == (2.0, 2.0)
+    speedup, (low, high), pace = compared_apart(ours, theirs, drift=1.0)
+    assert (speedup, pace) == (2.0, Pace.FASTER)
+    assert 1.3 < low < 1.9
+    assert 2.1 < high < 3.0
+    # The machine is a tenth slower today: so would the stored side be.
+    assert compared_apart(ours, theirs, drift=1.1)[1] == (low, pytest.approx(1.1 * high))
+    assert compared_apart(ours, theirs, drift=0.9)[1] == (pytest.approx(0.9 * low), high)
+
+
+def test_a_side_is_steady_when_its_own_blocks_agree() -> None:
+    assert is_steady(spans(*[10.0] * 8))
+    assert not is_steady(spans(9, 10, 11, 9, 10, 11))
 
 
 @pytest.mark.parametrize(

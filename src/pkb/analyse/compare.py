@@ -8,7 +8,7 @@ from pkb.analyse.reading import Row
 from pkb.judge.pace import MARGIN
 
 CPU = "cpu"
-_SETTINGS = ("platform", "world", "dtype", "m", "n")
+_SETTINGS = ("platform", "world", "dtype", "m", "n", "size", "inputs")
 
 
 class Change(StrEnum):

@@ -21,6 +21,8 @@ class Light:
     category: str
     m: int
     n: int
+    size: str
+    """Of a model, in place of the last two."""
     dtype: str
     world: int
     bound: str
@@ -56,7 +58,7 @@ def light(
     us = {resource: 1e6 * s for resource, s in hardware.needs(costs, dtype, one_device).items()}
     bound, m_n = max(us, key=lambda resource: us[resource]), problem.size(size)
     times = (us["compute"], us["memory"], us["link"], us[bound])
-    return Light(problem.stem, problem.category, m_n.m, m_n.n, dtype, world, bound, *times)
+    return Light(problem.stem, problem.category, m_n.m, m_n.n, m_n.name, dtype, world, bound, *times)
 
 
 def sol_score(reference_us: float, candidate_us: float, light_us: float) -> float | None:
@@ -82,7 +84,9 @@ def scored(rows: Iterable[Row], suite: Suite, hardware: Hardware | None = None) 
 
     timed = sorted(speedups(rows), key=lambda row: (row.number, row.run, row.sample))
     return [
-        _scored(row, row.roofline_us or on(row.problem, Size(row.m, row.n), row.dtype, row.world, row.platform))
+        _scored(
+            row, row.roofline_us or on(row.problem, Size(row.m, row.n, row.size), row.dtype, row.world, row.platform)
+        )
         for row in timed
     ]
 

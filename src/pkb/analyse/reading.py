@@ -12,11 +12,14 @@ from pkb.record import Pace, Verdict, upgraded
 from pkb.runs import RECORD, Damage, Run, Sample, damage, number_of
 
 _RAW = b'"blocks_us":'
+PUBLISHED = "published"
+"""Inputs and weights of a model as the public convention has them, under which less shows."""
 
 
 @dataclass(slots=True)
 class Row:
     run: str
+    """Its name; samples judged with published inputs are a run of their own."""
     model: str
     """The run's name where nobody said whose it is."""
     backend: str
@@ -43,6 +46,12 @@ class Row:
     dtype: str
     m: int
     n: int
+    size: str
+    """Of a model, in place of the last two."""
+    inputs: str
+    """Of a model: sound or published."""
+    degenerate: str
+    """Why the problem counts for nothing."""
     when: str
     folder: str
 
@@ -58,7 +67,7 @@ class Row:
     @property
     def counts(self) -> bool:
         """Whether the outcome says anything about the candidate."""
-        return self.verdict != Verdict.ENVIRONMENT
+        return self.verdict != Verdict.ENVIRONMENT and not self.degenerate
 
 
 @dataclass
@@ -126,11 +135,12 @@ def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, An
     setup, timing = fields["setup"], fields["timing"] or {}
     low, high = timing.get("interval") or (None, None)
     percent = timing.get("percent_of_roofline", {}).get("candidate")
-    check = fields["evidence"].get("check")
+    check, inputs = fields["evidence"].get("check"), setup.get("inputs", "")
     shared = sys.intern
+    label = shared(f"{run} (published inputs)") if inputs == PUBLISHED else run
     return Row(
-        run=run,
-        model=model,
+        run=label,
+        model=label if model == run else model,
         backend=shared(fields["candidate"]["backend"]),
         problem=shared(problem),
         number=number_of(problem),
@@ -150,8 +160,11 @@ def row_of(run: str, model: str, problem: str, folder: str, fields: dict[str, An
         platform=shared(fields["environment"].get("platform", "")),
         world=int(setup["world"]),
         dtype=shared(setup["dtype"]),
-        m=int(setup["m"]),
-        n=int(setup["n"]),
+        m=int(setup.get("m", 0)),
+        n=int(setup.get("n", 0)),
+        size=shared(setup.get("size", "")),
+        inputs=shared(inputs),
+        degenerate=shared(setup.get("degenerate", "")),
         when=str(fields["when"]),
         folder=folder,
     )

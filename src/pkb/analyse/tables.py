@@ -25,6 +25,8 @@ class Summary:
     """That count: without those of verdict ENVIRONMENT."""
     left_out: int
     """Of verdict ENVIRONMENT."""
+    degenerate: int
+    """Of problems that count for nothing: left out too."""
     correct: int
     timed: int
     """Right ones with a time."""
@@ -44,6 +46,8 @@ class Standing:
     run: str
     model: str
     backend: str
+    inputs: str
+    """Of models: sound or published."""
     summary: Summary
 
 
@@ -67,7 +71,8 @@ def leaderboard(rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, pla
 
 def _standings(rows: list[Row], ks: Sequence[int], p: float, plain: bool) -> list[Standing]:
     backend = "+".join(sorted({row.backend for row in rows}))
-    return [Standing(rows[0].run, rows[0].model, backend, one) for one in by_category(rows, ks, p, plain)]
+    first = rows[0]
+    return [Standing(first.run, first.model, backend, first.inputs, one) for one in by_category(rows, ks, p, plain)]
 
 
 def by_category(rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False) -> list[Summary]:
@@ -85,12 +90,13 @@ def summary(name: str, rows: Sequence[Row], ks: Sequence[int], p: float, plain: 
     speeds: dict[str, list[float]] = {}
     for row in timed:
         speeds.setdefault(row.problem, []).append(row.speedup or 0.0)
-    counted = sum(tally.n for tally in right.values())
+    counted, degenerate = sum(tally.n for tally in right.values()), sum(bool(row.degenerate) for row in rows)
     return Summary(
         category=name,
         problems=len(right),
         samples=counted,
-        left_out=len(rows) - counted,
+        left_out=len(rows) - degenerate - counted,
+        degenerate=degenerate,
         correct=sum(tally.good for tally in right.values()),
         timed=len(timed),
         pass_at={k: at_k(right, k) for k in ks},
@@ -101,14 +107,14 @@ def summary(name: str, rows: Sequence[Row], ks: Sequence[int], p: float, plain: 
 
 
 def speedups(rows: Iterable[Row]) -> list[Row]:
-    """The right ones that were timed, fastest first."""
-    timed = [row for row in rows if row.correct and row.speedup is not None]
+    """The right ones that were timed and count, fastest first."""
+    timed = [row for row in rows if row.correct and row.counts and row.speedup is not None]
     return sorted(timed, key=lambda row: -(row.speedup or 0.0))
 
 
 def failures(rows: Iterable[Row]) -> list[Failures]:
-    """What went wrong how often, most frequent first; ENVIRONMENT last."""
-    found = list(rows)
+    """What went wrong how often, most frequent first; ENVIRONMENT last. Degenerate problems do not enter."""
+    found = [row for row in rows if not row.degenerate]
     counted = sum(row.counts for row in found)
     wrong = [row for row in found if not row.correct]
     verdicts = Counter(row.verdict for row in wrong)

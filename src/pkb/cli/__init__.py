@@ -21,6 +21,7 @@ def main() -> None:
     """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
     from pkb.cli import (
         agent,
+        baseline,
         check,
         doctor,
         dryrun,
@@ -39,7 +40,7 @@ def main() -> None:
     )
 
     verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate, refine, agent)
-    for verb in (*verbs, report, roofline, export, doctor):
+    for verb in (*verbs, report, roofline, baseline, export, doctor):
         verb.register(app)
     try:
         arguments = with_profiler_named(sys.argv[1:])

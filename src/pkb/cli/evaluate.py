@@ -49,6 +49,10 @@ def evaluate(
     baselines: Annotated[
         str, typer.Option(help="Also time what torch.compile makes of the reference: `all`, or names with commas.")
     ] = "",
+    reuse_baselines: Annotated[
+        bool, typer.Option("--reuse-baselines", help="Take the times of --baselines from what `pkb baseline` stored.")
+    ] = False,
+    store: o.Store = None,
     profile: o.Profiler = None,
     platform: o.PlatformName = "auto",
     sandbox: o.SandboxMode = "auto",
@@ -74,14 +78,17 @@ def evaluate(
     limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
     timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
     extra = baselines_named(baselines)
+    if reuse_baselines and not (extra and timed and not warm_cache):
+        raise UsageError("--reuse-baselines goes with --baselines and --measure-perf, and without --warm-cache")
     records: list[Record] = []
     with Judge(platform, limits, sandbox) as judge:
         chosen = o.chosen_size(size, m, n)
         posed: dict[str, Any] = {"nproc": nproc, "size": chosen, "dtype": dtype, "trials": trials, "inputs": inputs}
         setups = [judge.pose(problem, **posed) for problem, _ in jobs]
+        stored = [_stored(setup, judge, extra, rigor, store) if reuse_baselines else {} for setup in setups]
         try:
             with watched(len(jobs), quiet=as_json) as watch:
-                for setup, (problem, one) in zip(setups, jobs, strict=True):
+                for setup, known, (problem, one) in zip(setups, stored, jobs, strict=True):
                     folder = out / problem.stem / one.name if out else None
                     record = (resume and folder and _earlier(folder, judge, setup, one, track, timed)) or judge.judge(
                         setup,
@@ -89,7 +96,8 @@ def evaluate(
                         tolerance=_tolerance(atol, rtol),
                         track=track,
                         rigor=timed,
-                        baselines=extra,
+                        baselines=[] if reuse_baselines else extra,
+                        stored=known,
                         profile=profile is not None,
                         out=folder,
                         progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]
@@ -104,6 +112,14 @@ def evaluate(
     if not as_json:
         print_verdicts(records, out)
     raise typer.Exit(0 if all(record.correct for record in records) else 1)
+
+
+def _stored(
+    setup: "Setup", judge: "Judge", baselines: list[str], rigor: str, store: Path | None
+) -> "dict[str, dict[str, Any]]":
+    from pkb.stored import asked_here, default_store, reusable
+
+    return reusable(store or default_store(), asked_here(setup, judge.platform), baselines, rigor)
 
 
 def _earlier(

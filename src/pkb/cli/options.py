@@ -61,6 +61,9 @@ Profiler = Annotated[
     ),
 ]
 BuildTimeout = Annotated[float, typer.Option(min=0.1, help="Seconds for compiling a candidate's extensions.")]
+Store = Annotated[
+    Path | None, typer.Option("--store", help="Folder of stored times of references; without it in pkb's own folder.")
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for records, logs per rank and both sides' outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 

@@ -93,8 +93,9 @@ def _print_lights(hardware: "Hardware", posed: "list[Light]") -> None:
 
     print(f"{hardware.name}, {posed[0].world} ranks, {posed[0].dtype}; microseconds at the least")
     rows = [
-        (one.problem, f"{one.m}x{one.n}", one.bound, *map(_us, (one.compute_us, one.memory_us, one.link_us, one.us)))
+        (one.problem, one.size or f"{one.m}x{one.n}", one.bound, *map(_us, times))
         for one in posed
+        for times in [(one.compute_us, one.memory_us, one.link_us, one.us)]
     ]
     print_columns(("problem", "size", "bound"), ("compute", "memory", "link", "speed of light"), rows)
 

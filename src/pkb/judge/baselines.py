@@ -10,6 +10,8 @@ from pkb.errors import UsageError
 
 Solution = Callable[..., Any]
 
+EAGER = "eager"
+_PREFIX = "compile-"
 COMPILED: dict[str, Callable[[Solution], Solution]] = {
     "compile-default": partial(torch.compile, mode="default"),
     "compile-reduce-overhead": partial(torch.compile, mode="reduce-overhead"),
@@ -25,3 +27,18 @@ def baselines_named(names: str) -> list[str]:
     if unknown := [name for name in chosen if name not in COMPILED]:
         raise UsageError(f"unknown baseline {unknown[0]!r}; choose from all, {', '.join(COMPILED)}")
     return chosen
+
+
+def modes_named(names: str) -> list[str]:
+    """The same by torch's own names for them, and `eager`."""
+    known = {mode_of(name): name for name in (EAGER, *COMPILED)}
+    chosen = list(known) if names == "all" else [mode_of(name.strip()) for name in names.split(",") if name.strip()]
+    if unknown := [mode for mode in chosen if mode not in known]:
+        raise UsageError(f"unknown mode {unknown[0]!r}; choose from all, {', '.join(known)}")
+    if not chosen:
+        raise UsageError(f"no mode named; choose from all, {', '.join(known)}")
+    return [known[mode] for mode in dict.fromkeys(chosen)]
+
+
+def mode_of(baseline: str) -> str:
+    return baseline.removeprefix(_PREFIX)

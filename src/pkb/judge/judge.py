@@ -1,9 +1,10 @@
 """The judge: problem and candidate in, record out. Read this file top to bottom for the whole story."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pkb.candidate import Candidate
@@ -20,8 +21,10 @@ from pkb.judge.failure import Failure
 from pkb.judge.kernels import check_kernels
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
+from pkb.judge.pace import with_stored
 from pkb.judge.profile import Profile, profile_of, take_profile
 from pkb.judge.reference import References
+from pkb.judge.reference_times import Times, reference_times
 from pkb.judge.results import Outputs
 from pkb.judge.rigor import Rigor
 from pkb.judge.sandbox import Sandbox
@@ -126,6 +129,7 @@ class Judge:
         screen: bool = True,
         rigor: Rigor | None = None,
         baselines: Sequence[str] = (),
+        stored: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
         profile: bool = False,
         out: Path | None = None,
         progress: Progress = lambda step: None,
@@ -133,6 +137,7 @@ class Judge:
         """Judge one candidate, and time it if a rigor is given. Whatever it does is a verdict, never an exception.
 
         Without `screen` the candidate runs whatever its source shows, and the checks that follow stand alone.
+        `stored` are times of further baselines, as `pkb.stored.reusable` has them.
         """
         seen = Seen(track=Track.named(track))
         try:
@@ -145,6 +150,8 @@ class Judge:
                 seen.reference = self.references.get(setup, self.nursery, self.seeds)
             with seen.timed("candidate"):
                 self._try(setup, candidate, tolerance, progress, seen, rigor, baselines)
+            if seen.timing:
+                seen.timing = with_stored(seen.timing, stored)
             if profile:
                 progress("profiling")
                 with seen.timed("profile"):
@@ -156,6 +163,14 @@ class Judge:
         if out:
             artifacts.save(out, record, candidate, seen)
         return record
+
+    def times(self, setup: Setup, modes: Sequence[str], rigor: Rigor) -> Iterator[tuple[str, Times]]:
+        """Time the reference by itself, eager or compiled: each mode as soon as it is done. Raises Failure."""
+        try:
+            yield from reference_times(setup, self.nursery, self.seeds, rigor, modes)
+        except Failure as failure:
+            self._give_up_if_lost(failure)
+            raise
 
     def make_ready(
         self, setup: Setup, candidate: Candidate, seen: Seen, progress: Progress = lambda step: None

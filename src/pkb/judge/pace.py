@@ -1,11 +1,12 @@
 """From the spans of timed blocks to a speed-up with its interval, and what it is worth."""
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkb.record import Pace
 
@@ -67,18 +68,61 @@ def compared(ours: Spans, theirs: Spans) -> tuple[float, tuple[float, float], Pa
     return statistics.median(ratios), (low, high), _pace(low, high)
 
 
+def compared_apart(ours: Spans, theirs: Spans, drift: float) -> tuple[float, tuple[float, float], Pace]:
+    """The same for blocks that did not take turns: the ratio of medians, each side resampled by itself.
+
+    `drift` is how much slower what was timed on both occasions was on the later one; the interval reaches that far.
+    """
+    before, after = block_medians(ours), block_medians(theirs)
+    low, high = _quantiles(_resampled(before, seed=0) / _resampled(after, seed=1))
+    low, high = low * min(1.0, drift), high * max(1.0, drift)
+    return statistics.median(before) / statistics.median(after), (low, high), _pace(low, high)
+
+
+def with_stored(timing: Timing, stored: Mapping[str, Mapping[str, Any]]) -> Timing:
+    """Beside baselines that were timed on another occasion, on a machine like this one."""
+    return replace(timing, baselines=timing.baselines | {name: _apart(one, timing) for name, one in stored.items()})
+
+
+def _apart(times: Mapping[str, Any], timing: Timing) -> dict[str, Any]:
+    origin = {"stored": True, "when": times["when"], "fingerprint": times["fingerprint"]}
+    if "failed" in times:
+        return {"failed": times["failed"], **origin}
+    drift = timing.reference_us / times["eager_us"]
+    speedup, interval, pace = compared_apart(times["blocks_us"], timing.blocks_us["candidate"], drift)
+    found = {"us": times["us"], "speedup": speedup, "interval": interval, "pace": pace, "paired": False, "drift": drift}
+    return {**found, **origin, "blocks_us": times["blocks_us"]}
+
+
 def is_narrow(ours: Spans, theirs: Spans) -> bool:
     """Whether more blocks would hardly change what is reported."""
-    low, high = bootstrap(_ratios(ours, theirs))
-    return (high - low) / 2 < _NARROW * low
+    return _narrow(bootstrap(_ratios(ours, theirs)))
 
 
-def bootstrap(ratios: Sequence[float]) -> tuple[float, float]:
+def is_steady(spans: Spans) -> bool:
+    """The same for the time of one side."""
+    return _narrow(bootstrap(block_medians(spans)))
+
+
+def bootstrap(values: Sequence[float]) -> tuple[float, float]:
     """95 % interval of the median."""
-    picks = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
-    medians = np.median(np.asarray(ratios)[picks], axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
+    return _quantiles(_resampled(values, seed=0))
+
+
+def _resampled(values: Sequence[float], seed: int) -> NDArray:
+    """Medians of values drawn from these, as many, with putting back."""
+    picks = np.random.default_rng(seed).integers(len(values), size=(_RESAMPLES, len(values)))
+    return np.median(np.asarray(values)[picks], axis=1)
+
+
+def _quantiles(resampled: NDArray) -> tuple[float, float]:
+    low, high = np.quantile(resampled, [0.025, 0.975])
     return float(low), float(high)
+
+
+def _narrow(interval: tuple[float, float]) -> bool:
+    low, high = interval
+    return (high - low) / 2 < _NARROW * low
 
 
 def _ratios(ours: Spans, theirs: Spans) -> list[float]:

@@ -234,10 +234,11 @@ class Rank:
         return {"us": gap}, []
 
     def weigh(self) -> tuple[Message, list[Tensor]]:
-        """What the prepared calls weigh, and how much this rank's device could still take."""
+        """What the prepared calls and the last output weigh, and how much this rank's device could still take."""
         clock = self.stopwatch.clock
         heaviest = max(call.argument_bytes() for call in self.calls)
-        return {"argument_bytes": heaviest, "cache_bytes": clock.cache_bytes, "free_bytes": clock.free_bytes()}, []
+        own = {"argument_bytes": heaviest, "result_bytes": self.stopwatch.output_bytes}
+        return {**own, "cache_bytes": clock.cache_bytes, "free_bytes": clock.free_bytes()}, []
 
     def warm(self, count: int) -> tuple[Message, list[Tensor]]:
         """So many calls on the prepared arguments, for compilers, caches and clocks to settle."""

@@ -1,5 +1,6 @@
 """How much is measured before the judge says how fast a candidate is."""
 
+import math
 from dataclasses import dataclass
 
 from pkb.errors import UsageError
@@ -21,6 +22,9 @@ class Rigor:
     checked_blocks: int
     """Timed blocks of which one call's outputs are checked."""
     warm_cache: bool = False
+
+    def least_blocks(self, calls_per_block: int) -> int:
+        return math.ceil(self.calls / calls_per_block)
 
 
 RIGORS = {

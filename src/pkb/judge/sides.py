@@ -8,7 +8,7 @@ import numpy as np
 
 from pkb.judge.channel import FORGED, Message
 from pkb.judge.check import Wrong
-from pkb.judge.pace import Spans
+from pkb.judge.pace import Spans, block_medians
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
@@ -17,6 +17,8 @@ from pkb.judge.world import World, garbled
 _MEMORY_SHARE = 0.25
 _MOST_SPIN_S = 0.25
 _SAME_GAP = 0.03
+_FIRST_CALLS = 3
+"""CUDA graphs are recorded in the second call and first replayed in the third."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +78,33 @@ class Side:
         self.kept: list[int] = []
         """Calls of the last block whose outputs every rank still has."""
         self.warmed = 0
+        self.settling_s = 0.0
+        """What the first calls took beyond later ones: mostly compiling, where something is compiled."""
 
     def warm_up(self, rigor: Rigor, seconds: float) -> None:
         """Let compilers, caches and clocks settle; then see how long the host takes to queue a block."""
         self.setup.prepare(self.world, self.seeds, FIRST_TIMED_TRIAL)
+        first_s = self._warm(_FIRST_CALLS, seconds)
+        # What is compiled in the first calls does not shorten the rest.
         end = time.monotonic() + rigor.warm_up_s
-        while self.warmed < rigor.warm_up and (not self.warmed or time.monotonic() < end):
-            count = min(self.plan.calls, rigor.warm_up - self.warmed)
-            self.world.ask({"do": "warm", "count": count}, "warm-up", seconds)
-            self.warmed += count
+        while self.warmed < rigor.warm_up and time.monotonic() < end:
+            self._warm(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
         # The first block loads what only the harness needs.
         answers = [self._time(keep_from=0) for _ in range(2)][-1]
         self.spin_s = min(_MOST_SPIN_S, 2 * max(answer["host_s"] for answer in answers) + 3e-4)
+        self.settling_s = max(0.0, first_s - _FIRST_CALLS * block_medians(self.spans)[-1] / 1e6)
+        self.forget()
+
+    def forget(self) -> None:
         self.queued.clear()
         self.spans.clear()
+
+    def _warm(self, count: int, seconds: float) -> float:
+        """So many calls; the seconds that they took."""
+        start = time.monotonic()
+        self.world.ask({"do": "warm", "count": count}, "warm-up", seconds)
+        self.warmed += count
+        return time.monotonic() - start
 
     def block(self, number: int) -> None:
         self.setup.prepare(self.world, self.seeds, FIRST_TIMED_TRIAL + number)

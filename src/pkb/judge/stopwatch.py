@@ -87,6 +87,11 @@ class Stopwatch:
             self.kept[k] = solution(*call.args)
         self.synchronize()
 
+    @property
+    def output_bytes(self) -> int:
+        """Of the last output; 0 before the first."""
+        return sum(self._output_bytes)
+
     def _look_at(self, output: Any) -> None:
         self._output_bytes = [tensor.nbytes for tensor in tensors(output)]
 

@@ -4,12 +4,11 @@ Nothing that the candidate's process claims is taken on trust: outputs of timed 
 clock must agree, and no time may lie below the speed of light.
 """
 
-import contextlib
-import math
 import statistics
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pkb.judge.check import Wrong, check_facts, check_values
@@ -50,13 +49,13 @@ def measure(
     """
     nursery, platform = candidate.nursery, candidate.nursery.platform
     with ExitStack() as stack:
-        reference, gap_us = _twin(setup, nursery, candidate_gap_us, stack)
+        reference, gap_us = twin(setup, nursery, candidate_gap_us, stack)
         plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
             side.warm_up(rigor, setup.limits.trial_s)
-        extra, failed = _compiled(baselines, ours, gap_us, rigor, stack)
+        extra, failed = compiled_sides(baselines, ours, gap_us, rigor, stack)
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
@@ -74,7 +73,7 @@ def measure(
     )
 
 
-def _twin(setup: Setup, nursery: Nursery, gap_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
+def twin(setup: Setup, nursery: Nursery, gap_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
     """Fresh reference ranks that launch as fast as the candidate's: some processes are born slower than others."""
     for left in reversed(range(_TRIES)):
         world = stack.enter_context(reference_world(setup, nursery, compiled))
@@ -85,14 +84,14 @@ def _twin(setup: Setup, nursery: Nursery, gap_us: float, stack: ExitStack, compi
     return world, found_us
 
 
-def _compiled(
+def compiled_sides(
     names: Sequence[str], ours: Side, gap_us: float, rigor: Rigor, stack: ExitStack
 ) -> tuple[list[Side], dict[str, dict[str, Any]]]:
     """The further baselines that work here; and why the others do not."""
     sides: list[Side] = []
     failed: dict[str, dict[str, Any]] = {}
     for name in names:
-        world, _ = _twin(ours.setup, ours.world.nursery, gap_us, stack, compiled=name)
+        world, _ = twin(ours.setup, ours.world.nursery, gap_us, stack, compiled=name)
         side = Side(name, world, ours.plan, ours.setup, ours.seeds)
         try:
             side.warm_up(rigor, _COMPILING_S)
@@ -119,21 +118,37 @@ def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
     `largest` is how many bytes one call returned in the trials, at the most.
     """
     ours, theirs = sides[0], sides[-1]
-    least = math.ceil(rigor.calls / ours.plan.calls)
+    least = rigor.least_blocks(ours.plan.calls)
     sampled = set(ours.seeds.random("sampled").sample(range(least), min(least, rigor.checked_blocks)))
     samples, idle = [], Idleness(theirs.world)
-    for pair in range(max(least, rigor.most_pairs)):
-        if pair >= least and is_narrow(ours.spans, theirs.spans):
-            break
-        # A B B A ...: no side is always first.
-        for side in sides if pair % 2 == 0 else reversed(sides):
-            with contextlib.nullcontext() if side is theirs else idle.watched():
-                side.block(pair + 1)
+    watched = {side.name: idle.watched for side in sides if side is not theirs}
+    for pair in rounds(sides, rigor, lambda: is_narrow(ours.spans, theirs.spans), watched):
         if pair in sampled:
             call = theirs.seeds.random("timed call", pair).choice(theirs.kept)
             samples.append(_sample(theirs, FIRST_TIMED_TRIAL + pair + 1, call, largest))
     idle.check()
     return samples
+
+
+def rounds(
+    sides: Sequence[Side],
+    rigor: Rigor,
+    enough: Callable[[], bool],
+    around: Mapping[str, Callable[[], AbstractContextManager[None]]] = MappingProxyType({}),
+) -> Iterator[int]:
+    """One block of each side, until there are the rigor's calls and `enough`; the number of each round once it is over.
+
+    `around` holds, by the side's name, what to do around its blocks.
+    """
+    least = rigor.least_blocks(sides[0].plan.calls)
+    for number in range(max(least, rigor.most_pairs)):
+        if number >= least and enough():
+            return
+        # A B B A ...: no side is always first.
+        for side in sides if number % 2 == 0 else reversed(sides):
+            with around.get(side.name, nullcontext)():
+                side.block(number + 1)
+        yield number
 
 
 def _sample(theirs: Side, trial: int, call: int, largest: int) -> Sample:
@@ -227,7 +242,7 @@ def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platfo
 def _baseline(side: Side, theirs: Side) -> dict[str, Any]:
     speedup, interval, pace = compared(side.spans, theirs.spans)
     us = statistics.median(block_medians(side.spans))
-    return {"us": us, "speedup": speedup, "interval": interval, "pace": pace, "blocks_us": side.spans}
+    return {"us": us, "speedup": speedup, "interval": interval, "pace": pace, "paired": True, "blocks_us": side.spans}
 
 
 def _speed_of_light(setup: Setup, plan: Plan, platform: Platform, claimed_us: float) -> float | None:

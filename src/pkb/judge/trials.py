@@ -72,7 +72,8 @@ class Setup:
     def facts(self) -> dict[str, Any]:
         """What a record says about how the problem was posed."""
         drawn = {"inputs": "published" if self.published else "sound", "state": self.state} if self.state else {}
-        return self.size.facts() | {"dtype": self.dtype, "world": self.world} | drawn
+        flaw = {"degenerate": self.problem.degenerate} if self.problem.degenerate else {}
+        return self.size.facts() | {"dtype": self.dtype, "world": self.world} | drawn | flaw
 
     def size_of(self, trial: int) -> Size:
         hidden = self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else None

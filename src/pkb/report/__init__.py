@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pkb
 from pkb.analyse import Row, compared, failures, fast_p_curve, leaderboard, rows
 from pkb.analyse.compare import CPU
+from pkb.analyse.reading import PUBLISHED
 from pkb.errors import UsageError
+from pkb.record import Verdict
 from pkb.report.cells import Table
 from pkb.report.markdown import markdown
 from pkb.report.page import html
@@ -72,8 +74,19 @@ class Report:
                 "Times on the platform cpu are the host's clock around interpreted kernels: they tell slow from equal "
                 "on one machine, say nothing about GPUs, and do not enter the leaderboard."
             )
-        if left_out := sum(not row.counts for row in self.rows):
+        if left_out := sum(row.verdict == Verdict.ENVIRONMENT for row in self.rows):
             found.append(f"{left_out} samples ended in ENVIRONMENT, which counts for nobody: judge them again.")
+        if flawed := [row.problem for row in self.rows if row.degenerate]:
+            names = ", ".join(dict.fromkeys(flawed))
+            found.append(
+                f"{len(flawed)} samples are of degenerate problems ({names}), whose results are the same whatever the "
+                "inputs: they enter no figure."
+            )
+        if lenient := sum(row.inputs == PUBLISHED for row in self.rows):
+            found.append(
+                f"{lenient} samples were judged with published inputs, under which less shows than under sound ones: "
+                "they stand in runs of their own, below all others."
+            )
         if self.damaged:
             named = "; ".join(map(str, self.damaged[:_MOST_DAMAGED]))
             found.append(f"{len(self.damaged)} files cannot be read and are left out: {named}")

@@ -1,6 +1,7 @@
 """The page: one HTML file with its style, its script and its data inside; it asks the network for nothing."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import math
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkb.analyse import Row, fast_p_curve, speedups
 from pkb.errors import UsageError
+from pkb.registry import load
 from pkb.report.cells import Cell, Table
 from pkb.report.parts import finite, part
 from pkb.report.tables import Line, by_run, lines
@@ -106,18 +108,19 @@ def _line(line: Line, ps: list[float]) -> dict[str, Any]:
 def _verdicts(rows: list[Row]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for row in rows:
-        counts[row.verdict] = counts.get(row.verdict, 0) + 1
+        if not row.degenerate:
+            counts[row.verdict] = counts.get(row.verdict, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: (item[0] != "CORRECT", -item[1])))
 
 
 def _references(rows: list[Row], suite: "Suite") -> dict[str, str]:
-    """By problem, of those that the suite has."""
+    """By problem, of those that the suite has, or else the shipped ones."""
     found = {}
     for problem in dict.fromkeys(row.problem for row in rows):
-        try:
-            found[problem] = suite.load(problem).shown()
-        except UsageError:
-            continue
+        for loaded in (suite.load, load):
+            with contextlib.suppress(UsageError):
+                found[problem] = loaded(problem).shown()
+                break
     return found
 
 

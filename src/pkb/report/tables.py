@@ -19,6 +19,7 @@ from pkb.analyse import (
 )
 from pkb.analyse.compare import CPU
 from pkb.analyse.estimate import geometric_mean
+from pkb.analyse.reading import PUBLISHED
 from pkb.analyse.tables import KS
 from pkb.report.cells import (
     Cell,
@@ -115,13 +116,13 @@ def best(rows: list[Row]) -> list[Row]:
 
 def _leaderboard(standings: list[Standing], p: float) -> Table:
     ranked = [one for one in standings if one.summary.category == ALL]
-    ranked.sort(key=lambda one: (_value(one.summary.fast_at[1]), _value(one.summary.pass_at[1])), reverse=True)
+    ranked.sort(key=_rank, reverse=True)
     columns = [
         Column("run"),
         Column("model"),
         Column("backend"),
         Column("problems", True),
-        Column("samples", True, "without those that the machine failed"),
+        Column("samples", True, "without those that the machine failed, and of degenerate problems"),
         Column("right", True),
         *(Column(f"pass@{k}", True, f"the chance that one of {k} is right") for k in KS),
         *(Column(f"fast_{p:g}@{k}", True, f"and surely over {p:g} times the reference's speed") for k in KS),
@@ -131,9 +132,14 @@ def _leaderboard(standings: list[Standing], p: float) -> Table:
     cells = [_standing(standing) for standing in ranked]
     note = (
         f"Ranked by fast_{p:g}@1, then pass@1; {_INTERVALS}. @k is over the problems that have k samples. "
-        "Times taken on CPUs do not enter."
+        "Times taken on CPUs do not enter. Runs with published inputs come last."
     )
     return without_empty(Table("leaderboard", "Leaderboard", note, columns, cells))
+
+
+def _rank(standing: Standing) -> tuple[bool, float, float]:
+    fast, right = standing.summary.fast_at[1], standing.summary.pass_at[1]
+    return standing.inputs != PUBLISHED, _value(fast), _value(right)
 
 
 def _standing(standing: Standing) -> list[Cell]:

@@ -65,6 +65,6 @@ function speed(sample) {
   return `${ratio(sample.speedup)} (${ratio(sample.low)}-${ratio(sample.high)})`;
 }
 
-const isTimed = (sample) => sample.verdict === "CORRECT" && sample.speedup !== null;
+const isTimed = (sample) => sample.verdict === "CORRECT" && sample.speedup !== null && !sample.degenerate;
 const runClass = (run) => `run-${runs.indexOf(run) % 6}`;
 const linkTo = (sample) => `#sample-${sample.index}`;

@@ -153,7 +153,9 @@ function facts(sample) {
     sample.category,
     `${sample.world} ranks on ${sample.platform}`,
     sample.dtype,
-    `M=${sample.m} N=${sample.n}`,
+    sample.size ? `size ${sample.size}` : `M=${sample.m} N=${sample.n}`,
+    sample.inputs ? `${sample.inputs} inputs` : null,
+    sample.degenerate ? `counts for nothing: ${sample.degenerate}` : null,
     sample.when,
   ];
   return el(

@@ -143,5 +143,5 @@ const SAMPLE_COLUMNS = [
   { name: "platform", value: (s) => s.platform, cell: (s) => s.platform },
   { name: "ranks", number: true, value: (s) => s.world, cell: (s) => s.world },
   { name: "dtype", value: (s) => s.dtype, cell: (s) => s.dtype },
-  { name: "size", value: (s) => s.m * s.n, cell: (s) => `${s.m} x ${s.n}` },
+  { name: "size", value: (s) => s.size || s.m * s.n, cell: (s) => s.size || `${s.m} x ${s.n}` },
 ];
