@@ -96,9 +96,15 @@ def test_a_second_run_does_only_what_is_missing(store: Path) -> None:
 
 
 def test_the_list_says_what_holds_here(here: Stored, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    replace(here, modes={"eager": times()}).save(tmp_path / "ours")
+    for problem in (here.problem, "L1_100_HingeLoss", "L1_2_Product"):
+        replace(here, problem=problem, modes={"eager": times()}).save(tmp_path / "ours")
     baseline(listing=True, store=tmp_path / "ours")
-    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "yes"
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [(line[0], line[-1]) for line in lines] == [
+        ("L1_2_Product", "yes"),
+        (here.problem, "yes"),
+        ("L1_100_HingeLoss", "yes"),
+    ]
     other = replace(here, machine=here.machine | {"torch": "2.11"}, modes={"eager": times()})
     other.save(tmp_path / "other")
     damaged = tmp_path / "other" / "x" / "y" / "z.json"

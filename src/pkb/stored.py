@@ -20,7 +20,7 @@ from pkb.home import home
 from pkb.judge.baselines import EAGER, mode_of
 from pkb.judge.rigor import RIGORS
 from pkb.platforms import Platform
-from pkb.runs import Damage, damage
+from pkb.runs import Damage, damage, number_of
 from pkb.whole import write_whole
 
 if TYPE_CHECKING:
@@ -140,8 +140,9 @@ def read(path: Path) -> Stored | Damage | None:
 
 
 def read_all(store: Path, name: str = "*.json") -> tuple[list[Stored], list[Damage]]:
-    """Every file of a store; those that cannot be read are named and left out."""
-    found = [read(path) for path in sorted(store.glob(f"*/*/{name}"))]
+    """Every file of a store, in the problems' order; those that cannot be read are named and left out."""
+    paths = sorted(store.glob(f"*/*/{name}"), key=lambda path: (number_of(path.name.partition("-")[0]), path))
+    found = [read(path) for path in paths]
     return [one for one in found if isinstance(one, Stored)], [one for one in found if isinstance(one, Damage)]
 
 

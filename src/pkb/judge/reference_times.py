@@ -77,7 +77,8 @@ def _timed(mode: str, eager: Side, gap_us: float, rigor: Rigor) -> Times:
         before, both = platform.clocks(), [eager, *sides]
         for _ in rounds(both, rigor, lambda: all(is_steady(side.spans) for side in both)):
             pass
-        times = _of_one(both[-1]) | {"clocks": {"before": before, "after": platform.clocks()}}
+        clocks = {"before": before, "after": platform.clocks()}
+        times = _of_one(both[-1]) | {"launch_gap_us": gap_us, "clocks": clocks}
         for side in sides:
             times |= _beside(eager, side)
             side.world.end()
