@@ -1,4 +1,4 @@
-"""Runs reference and candidate, compares, times, decides. The story is in judge.py."""
+"""Runs reference and candidate, compares, times, decides. The story is in judgement.py."""
 
 from pkb.judge.api import evaluate
 from pkb.judge.compare import Tolerance

@@ -1,48 +1,38 @@
-"""The judge: problem and candidate in, record out. Read this file top to bottom for the whole story."""
+"""The judge: what all judgements share, the secret, the sandbox, the nursery of ranks and the references."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pkb.candidate import Candidate
-from pkb.environment import environment
 from pkb.errors import UsageError
 from pkb.judge import artifacts, cache
-from pkb.judge.admission import admit
 from pkb.judge.build import build, entry_of, extensions
 from pkb.judge.channel import Message
-from pkb.judge.check import Wrong, check_trial
+from pkb.judge.check import Wrong
 from pkb.judge.compare import Tolerance
-from pkb.judge.conduct import check_conduct, check_kept, left_behind
 from pkb.judge.failure import Failure
-from pkb.judge.kernels import check_kernels
+from pkb.judge.judgement import Asked, Judgement, Progress
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
-from pkb.judge.pace import with_stored
-from pkb.judge.profile import Profile, profile_of, take_profile
 from pkb.judge.reference import References
 from pkb.judge.reference_times import Times, reference_times
-from pkb.judge.results import Outputs
 from pkb.judge.rigor import Rigor
 from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
 from pkb.judge.sides import launch_gap
-from pkb.judge.timing import measure
-from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Setup
+from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.problem import Problem, Size
-from pkb.record import Pace, Record, Verdict
+from pkb.record import Record, Verdict
 from pkb.registry import load
 from pkb.screen import Track
 
-Progress = Callable[[str], None]
 INPUTS = ("sound", "published")
-_EXTRA = {HIDDEN_TRIAL: " + a hidden size", PROBE_TRIAL: " + a probe"}
 
 
 class Judge:
@@ -139,29 +129,11 @@ class Judge:
         Without `screen` the candidate runs whatever its source shows, and the checks that follow stand alone.
         `stored` are times of further baselines, as `pkb.stored.reusable` has them.
         """
-        seen = Seen(track=Track.named(track))
-        try:
-            if screen:
-                seen.warnings = admit(candidate, seen.track)
-                seen.screened = True
-            self.make_ready(setup, candidate, seen, progress)
-            with seen.timed("reference"):
-                progress("reference")
-                seen.reference = self.references.get(setup, self.nursery, self.seeds)
-            with seen.timed("candidate"):
-                self._try(setup, candidate, tolerance, progress, seen, rigor, baselines)
-            if seen.timing:
-                seen.timing = with_stored(seen.timing, stored)
-            if profile:
-                progress("profiling")
-                with seen.timed("profile"):
-                    seen.profile = self._profile(setup, candidate, seen)
-        except Failure as failure:
-            seen.fail(failure)
-            self._give_up_if_lost(failure)
-        record = self._record(setup, candidate, tolerance, seen)
+        asked = Asked(tolerance, Track.named(track), screen, rigor, baselines, stored, profile)
+        judgement = Judgement(self, setup, candidate, asked, progress)
+        record = judgement.run()
         if out:
-            artifacts.save(out, record, candidate, seen)
+            artifacts.save(out, record, candidate, judgement.seen)
         return record
 
     def times(self, setup: Setup, modes: Sequence[str], rigor: Rigor) -> Iterator[tuple[str, Times]]:
@@ -169,7 +141,7 @@ class Judge:
         try:
             yield from reference_times(setup, self.nursery, self.seeds, rigor, modes)
         except Failure as failure:
-            self._give_up_if_lost(failure)
+            self.give_up_if_lost(failure)
             raise
 
     def make_ready(
@@ -186,55 +158,7 @@ class Judge:
             with seen.timed("build"):
                 build(seen.libraries, candidate, self.sandbox, self.nursery, setup.limits)
 
-    def _try(
-        self,
-        setup: Setup,
-        candidate: Candidate,
-        tolerance: Tolerance | None,
-        progress: Progress,
-        seen: Seen,
-        rigor: Rigor | None,
-        baselines: Sequence[str],
-    ) -> None:
-        """Load, check every trial, time. Raises the first Failure."""
-        with self.candidate_world(setup, candidate, seen, timed=rigor is not None) as (world, setup):
-            seen.reference = self.references.get(setup, self.nursery, self.seeds)
-            self._check(world, setup, tolerance, progress, seen)
-            if rigor:
-                progress("timing")
-                seen.timing = measure(world, setup, self.seeds, seen.expected, rigor, seen.launch_gap_us, baselines)
-                check_conduct(world, seen.track, setup.limits.trial_s)
-            if left := world.end():
-                raise left_behind(left)
-
-    def _check(self, world: World, setup: Setup, tolerance: Tolerance | None, progress: Progress, seen: Seen) -> None:
-        """Every trial, then what the candidate did besides."""
-        first: Outputs = {}
-        for number, trial in enumerate(setup.all_trials):
-            progress(f"trial {number + 1} of {len(setup.all_trials)}")
-            seen.trial = trial
-            # Counting costs some microseconds per operator: once is enough where nothing is barred.
-            count = number == 0 or seen.track is Track.SCRATCH
-            jitter = self.platform.jitter()
-            seen.outputs = check_trial(world, setup, seen.expected, self.seeds, trial, tolerance, jitter, count)
-            first = first or seen.outputs
-        check_kept(world, setup, self.seeds, seen.expected, first)
-        seen.library_calls = check_conduct(world, seen.track, setup.limits.trial_s)
-        if seen.track is Track.SCRATCH and self.platform.names_kernels:
-            check_kernels(world, setup, self.seeds)
-
-    def _profile(self, setup: Setup, candidate: Candidate, seen: Seen) -> Profile:
-        """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
-        try:
-            with self.candidate_world(setup, candidate, Seen(libraries=seen.libraries)) as (world, setup):
-                profile = take_profile(world, setup, self.seeds)
-                world.end()
-                return profile
-        except Failure as failure:
-            self._give_up_if_lost(failure)
-            return profile_of({}, [failure.reason])
-
-    def _give_up_if_lost(self, failure: Failure) -> None:
+    def give_up_if_lost(self, failure: Failure) -> None:
         """The next judgement starts a new nursery."""
         if failure.evidence.get("check") == "nursery":
             self.close()
@@ -266,40 +190,3 @@ class Judge:
                 # Its ranks are well: let them leave by themselves.
                 world.end()
                 raise
-
-    def _record(self, setup: Setup, candidate: Candidate, tolerance: Tolerance | None, seen: Seen) -> Record:
-        return Record(
-            problem=setup.problem.stem,
-            category=setup.problem.category,
-            candidate=candidate.facts(),
-            setup=_facts(replace(setup, state=seen.state or setup.state), tolerance)
-            | {"track": seen.track, "screened": seen.screened},
-            verdict=seen.verdict,
-            reason=seen.reason or _praise(setup, seen.state),
-            evidence=seen.evidence,
-            warnings=seen.warnings,
-            pace=seen.timing.pace if seen.timing else Pace.UNTIMED,
-            timing=asdict(seen.timing) if seen.timing else None,
-            library_calls=seen.library_calls,
-            profile=seen.profile.summary if seen.profile else None,
-            environment=environment(self.platform) | {"sandbox": self.sandbox.facts},
-            seconds=seen.seconds,
-        )
-
-
-def _praise(setup: Setup, state: str) -> str:
-    count = len(setup.all_trials) * setup.calls * setup.world
-    parts = [setup.trials, "trials x", setup.calls, "calls"] + (["x", setup.world, "ranks"] if not state else [])
-    extra = "".join(words for trial, words in _EXTRA.items() if trial in setup.extra)
-    given = "; its weights are its constructor's" if state == BY_SEED and not setup.published else ""
-    return f"all {count} results right ({' '.join(map(str, parts))}{extra}{given})"
-
-
-def _facts(setup: Setup, tolerance: Tolerance | None) -> dict[str, Any]:
-    rule = asdict(tolerance) if tolerance else "oracle"
-    return setup.facts() | {
-        "trials": setup.trials,
-        "calls": setup.calls,
-        "compare": rule,
-        "limits": asdict(setup.limits),
-    }

@@ -15,15 +15,12 @@ from pkb.judge.profile import Profile
 from pkb.judge.reference import Reference
 from pkb.judge.results import Outputs
 from pkb.record import Verdict
-from pkb.screen import Track
 
 
 @dataclass
 class Seen:
-    track: Track = Track.ANY
     screened: bool = False
     """Whether the static screen has let it pass."""
-    """Whose rules the candidate was screened by; None when it was not."""
     verdict: Verdict = Verdict.CORRECT
     reason: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -59,4 +56,4 @@ class Seen:
         try:
             yield
         finally:
-            self.seconds[phase] = round(time.monotonic() - start, 3)
+            self.seconds[phase] = round(self.seconds.get(phase, 0.0) + time.monotonic() - start, 3)
