@@ -98,10 +98,9 @@ def test_what_a_killed_process_was_asking_for_is_not_lost(provider: Provider, tm
 
 
 def test_keys_are_sent_to_the_provider_and_written_nowhere(provider: Provider, tmp_path: Path) -> None:
-    run = tmp_path / "run"
     environment = {**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     runs = [
-        finished(command(provider, run, behaviour, problems="1"), env=environment, cwd=tmp_path)
+        finished(command(provider, tmp_path / behaviour, behaviour, problems="1"), env=environment, cwd=tmp_path)
         for behaviour in ("busy", "locked")
     ]
     assert [ran.returncode for ran in runs] == [0, 2]
@@ -109,7 +108,7 @@ def test_keys_are_sent_to_the_provider_and_written_nowhere(provider: Provider, t
     assert {asked.authorization for asked in provider.asked} == {f"Bearer {KEY}"}
     assert not any(KEY in ran.stdout + ran.stderr for ran in runs)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert complete(run) == ["1_allreduce"]
+    assert complete(tmp_path) == ["1_allreduce"]
     assert not any(KEY.encode() in path.read_bytes() for path in files)
 
 
