@@ -29,7 +29,7 @@ def test_findings_have_file_line_and_rule(forks: str) -> None:
     ran = check(KERNEL, forks, "--track", "scratch")
     assert ran.returncode == 1
     assert ran.stdout.splitlines() == [
-        f"{forks}:4: reject starts-processes: os.fork starts another process; do the work in the rank itself",
+        f"{forks}:4: reject starts-processes: os.fork starts another process; do the work in this process",
         "2 checked for the track scratch: 0 warn, 1 reject",
     ]
     assert check(KERNEL, "--track", "scratch").returncode == 0

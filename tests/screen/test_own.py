@@ -47,7 +47,7 @@ def test_the_judge_does_not_run_what_is_rejected(judge: Judge, tmp_path: Path) -
     record = judge.judge(setup, Candidate.of(SPAWNS), out=tmp_path)
     assert record.verdict is Verdict.REJECTED
     assert record.reason == (
-        "line 6: os.system starts another process (rule starts-processes); do the work in the rank itself"
+        "line 6: os.system starts another process (rule starts-processes); do the work in this process"
     )
     evidence = record.evidence
     assert (evidence["check"], evidence["rule"], evidence["line"]) == ("screen", "starts-processes", 6)

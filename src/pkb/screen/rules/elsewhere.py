@@ -16,7 +16,7 @@ def loads_code(facts: Facts) -> Iterable[Found]:
     )
 
 
-@rule("compute everything on the ranks", reject=BOTH)
+@rule("compute everything in the call", reject=BOTH)
 def uses_the_network(facts: Facts) -> Iterable[Found]:
     """talks to the network"""
     return facts.uses(

@@ -16,7 +16,7 @@ def imports_the_judge(facts: Facts) -> Iterator[Found]:
             yield use
 
 
-@rule("take what you need from the arguments of solution", reject=BOTH)
+@rule("take what you need from the arguments", reject=BOTH)
 def reads_frames(facts: Facts) -> Iterable[Found]:
     """reads the variables of its callers"""
     return facts.uses(
@@ -26,7 +26,7 @@ def reads_frames(facts: Facts) -> Iterable[Found]:
     )
 
 
-@rule("take what you need from the arguments of solution", reject=BOTH)
+@rule("take what you need from the arguments", reject=BOTH)
 def searches_memory(facts: Facts) -> Iterable[Found]:
     """searches the process for objects of others"""
     return facts.uses(
@@ -34,16 +34,16 @@ def searches_memory(facts: Facts) -> Iterable[Found]:
     )
 
 
-@rule("leave the rank's hooks, signals and limits as they are", reject=BOTH)
+@rule("leave hooks, signals and limits as they are", reject=BOTH)
 def sets_hooks(facts: Facts) -> Iterable[Found]:
-    """changes how the rank's process behaves"""
+    """changes how the process behaves"""
     return facts.uses(
         *("atexit", "faulthandler", "resource", "signal", "sys.settrace", "sys.setprofile", "sys.addaudithook"),
         *("sys.meta_path", "sys.path_hooks", "sys.excepthook", "threading.settrace", "threading.setprofile"),
     )
 
 
-@rule("do the work in the rank itself", reject=BOTH)
+@rule("do the work in this process", reject=BOTH)
 def starts_processes(facts: Facts) -> Iterable[Found]:
     """starts another process"""
     return facts.uses(
@@ -63,7 +63,7 @@ def starts_threads(facts: Facts) -> Iterator[Found]:
     yield from facts.identifiers("pthread_create", "std::thread", "std::jthread", "std::async", "cudaLaunchHostFunc")
 
 
-@rule("return from solution, or raise", reject=BOTH)
+@rule("return from the call, or raise", reject=BOTH)
 def ends_processes(facts: Facts) -> Iterable[Found]:
     """ends or signals a process"""
     return facts.uses("os.kill", "os.killpg", "os._exit", "os.abort", "signal.raise_signal", "signal.pthread_kill")
@@ -96,7 +96,7 @@ def loads_libraries(facts: Facts) -> Iterator[Found]:
     yield from facts.identifiers("dlopen", "dlsym", "dlmopen")
 
 
-@rule("take what you need from the arguments of solution", reject=BOTH)
+@rule("take what you need from the arguments", reject=BOTH)
 def reads_proc(facts: Facts) -> Iterator[Found]:
     """looks into the system's view of processes"""
     for use in facts.uses("builtins.open", "io.open", "os", "pathlib", "codecs.open", "ctypes.CDLL"):
@@ -114,7 +114,7 @@ def moves_descriptors(facts: Facts) -> Iterator[Found]:
 
 @rule("the judge sets the environment; what must differ belongs into the arguments", warn=BOTH)
 def sets_environment(facts: Facts) -> Iterator[Found]:
-    """changes the environment of the rank"""
+    """changes the environment of the process"""
     yield from facts.uses("os.putenv", "os.unsetenv", *(f"os.environ.{m}" for m in _CHANGES))
     yield from (use for use in facts.uses("os.environ") if use.stored)
 

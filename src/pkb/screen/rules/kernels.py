@@ -34,9 +34,9 @@ def swallows_errors(facts: Facts) -> Iterator[Found]:
                 yield Hit(handler.lineno, "this except")
 
 
-@rule("launch it from solution, or remove it", warn=BOTH)
+@rule("launch it in the call, or remove it", warn=BOTH)
 def never_launched(facts: Facts) -> Iterator[Found]:
-    """is never launched by solution"""
+    """is never launched by the call"""
     for kernel in facts.kernels():
         if kernel not in facts.hot:
             yield Hit(kernel.lineno, f"the kernel {getattr(kernel, 'name', 'lambda')}")

@@ -69,7 +69,7 @@ def assembles_its_source(facts: Facts) -> Iterator[Found]:
             yield source.use
 
 
-@rule("do the work in the rank itself", reject=BOTH)
+@rule("do the work in this process", reject=BOTH)
 def runs_programs(facts: Facts) -> Iterable[Found]:
     """starts a program or rewrites one, from inside the source"""
     return facts.identifiers(
