@@ -174,3 +174,17 @@ def test_the_cost_is_counted_without_values() -> None:
     weights, running = 128 * 512 + 4 * 512, 2 * 512
     assert cost.hbm == 2 * (256 * 128 + 256 * 512 + weights + running) + 8
     assert problem.floor(problem.case("paper", "bfloat16")).hbm == 2 * 256 * 512
+
+
+def test_what_was_drawn_first_does_not_decide_where_later_draws_are_made() -> None:
+    """torch notes once, in a process, which functions obey a context's device."""
+    script = """
+import torch
+from pkb.sound import signed
+with torch.device("cpu"), signed():
+    torch.rand(1)
+with torch.device("meta"):
+    print(torch.rand(1).is_meta)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=True)
+    assert ran.stdout == "True\n"

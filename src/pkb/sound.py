@@ -125,5 +125,8 @@ def signed() -> Iterator[None]:
     def normal(*size: Any, **options: Any) -> Tensor:
         return torch.randn(*size, **options)
 
+    # When a device is first chosen by a context, torch notes which functions obey it: let that be its own rand.
+    with torch.device("cpu"):
+        torch.empty(0)
     with patch.object(torch, "rand", normal):
         yield
