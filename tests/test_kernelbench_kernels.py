@@ -1,0 +1,42 @@
+"""The kernels that we ship for models are right, and are their own work."""
+
+from pathlib import Path
+
+import pytest
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.problem import Problem
+from pkb.record import Verdict
+from pkb.registry import Suite
+
+SOLUTIONS = Path(__file__).parents[1] / "solutions" / "kernelbench"
+KERNELS = sorted((SOLUTIONS / "triton").glob("*.py"))
+EXAMPLES = Suite(SOLUTIONS / "examples" / "tasks").problems()
+
+
+def stem(kernel: Path) -> str:
+    return kernel.stem.removesuffix("_triton")
+
+
+def test_all_are_here() -> None:
+    assert len(KERNELS) == 23
+    assert [problem.name for problem in EXAMPLES] == ["add", "linear_gelu", "matmul", "flash_attention"]
+
+
+@pytest.mark.parametrize(("dtype", "trials", "calls"), [("float32", 3, 3), ("bfloat16", 1, 2)])
+@pytest.mark.parametrize("kernel", KERNELS, ids=stem)
+def test_correct_from_scratch(judge: Judge, kernel: Path, dtype: str, trials: int, calls: int) -> None:
+    setup = judge.pose(stem(kernel), dtype=dtype, trials=trials, calls=calls)
+    record = judge.judge(setup, Candidate.read(kernel), track="scratch")
+    assert record.verdict is Verdict.CORRECT, record.reason
+    assert (record.candidate["backend"], record.setup["state"]) == ("triton", "by name")
+
+
+@pytest.mark.parametrize(("dtype", "trials"), [("float32", 3), ("bfloat16", 1)])
+@pytest.mark.parametrize("problem", EXAMPLES, ids=lambda problem: problem.name)
+def test_examples_of_prompts_are_correct(judge: Judge, problem: Problem, dtype: str, trials: int) -> None:
+    kernel = SOLUTIONS / "examples" / "triton" / f"{problem.stem}_triton.py"
+    record = judge.judge(judge.pose(problem, dtype=dtype, trials=trials), Candidate.read(kernel), track="scratch")
+    assert record.verdict is Verdict.CORRECT, record.reason
+    assert record.setup["state"] == "by name"
