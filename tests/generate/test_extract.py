@@ -56,6 +56,29 @@ def test_finds_the_candidate_and_says_how(answer: str, source: str | None, says:
     assert says in "; ".join(found.notes)
 
 
+MODEL = "import torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+REFERENCE = "import torch.nn as nn\n\n\nclass Model(nn.Module):\n    pass\n"
+HEIR = "class ModelNew(Model):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "source", "says"),
+    [
+        (fenced(MODEL), MODEL, "took block 1 of 1"),
+        (fenced(REFERENCE) + fenced(MODEL), MODEL, "took block 2 of 2"),
+        (fenced(MODEL) + fenced(REFERENCE), MODEL, "took block 1 of 2"),
+        (fenced(REFERENCE) + fenced(HEIR), f"{REFERENCE}\n\n{HEIR}", "joined with 1 earlier blocks"),
+        (fenced("ModelNew = build()\n") + fenced(MODEL), MODEL, "2 blocks define `ModelNew`; took block 2 of 2"),
+        (f"So:\n\n{MODEL}", MODEL, "no code block; took lines 3 to 8"),
+        (fenced(KERNEL) + fenced(REFERENCE), None, "none of the 2 code blocks defines `ModelNew`"),
+    ],
+)
+def test_finds_the_class_of_a_model(answer: str, source: str | None, says: str) -> None:
+    found = extract(answer, entry="ModelNew")
+    assert found.source == source
+    assert says in "; ".join(found.notes)
+
+
 def test_says_how_the_answer_ended() -> None:
     assert extract(fenced(KERNEL), "length").notes == [
         "the answer was cut off at the limit of tokens",

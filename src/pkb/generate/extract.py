@@ -10,8 +10,6 @@ _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)")
 _PYTHON = ("", "python", "py", "python3", "triton")
 _BEGINS = re.compile(r'(import |from |def |class |@|#|"""|r""")')
-_FUNCTION = re.compile(r"^def solution\b", re.MULTILINE)
-_SOLUTION = re.compile(rf"{_FUNCTION.pattern}|^solution\s*[:=]", re.MULTILINE)
 _ENDED = {
     "length": "the answer was cut off at the limit of tokens",
     "refusal": "the model refused",
@@ -34,8 +32,8 @@ class Extraction:
     """How it was found, in sentences."""
 
 
-def extract(answer: str, finish_reason: str | None = None) -> Extraction:
-    """The last block that defines `solution`, with earlier ones that it needs; without fences, the code in the text."""
+def extract(answer: str, finish_reason: str | None = None, entry: str = "solution") -> Extraction:
+    """The last block that defines the entry, with earlier ones that it needs; without fences, the code in the text."""
     notes = [_ENDED[finish_reason]] if finish_reason in _ENDED else []
     text = _THOUGHT.sub("", answer)
     if text != answer:
@@ -43,7 +41,7 @@ def extract(answer: str, finish_reason: str | None = None) -> Extraction:
     if not text.strip():
         return Extraction(None, [*notes, "the answer is empty"])
     blocks = blocks_of(text)
-    source, more = _from_blocks(blocks) if blocks else _from_prose(text)
+    source, more = _from_blocks(blocks, entry) if blocks else _from_prose(text, entry)
     return Extraction(source, [*notes, *more])
 
 
@@ -63,29 +61,29 @@ def blocks_of(text: str) -> list[Block]:
     return [*blocks, Block(language, "".join(lines), closed=False)] if fence else blocks
 
 
-def _from_blocks(blocks: list[Block]) -> tuple[str | None, list[str]]:
+def _from_blocks(blocks: list[Block], entry: str) -> tuple[str | None, list[str]]:
     python = [block for block in blocks if block.language in _PYTHON and block.text.strip()]
-    defining = [block for block in python if _SOLUTION.search(block.text)]
+    defining = [block for block in python if _defines(block.text, entry)]
     if not defining:
-        return None, [f"none of the {len(blocks)} code blocks defines `solution`"]
+        return None, [f"none of the {len(blocks)} code blocks defines `{entry}`"]
     whole = [block for block in defining if _table(block.text)]
     chosen = (whole or defining)[-1]
-    notes = [_which(chosen, defining, blocks)]
+    notes = [_which(chosen, defining, blocks, entry)]
     if not chosen.closed:
         notes.append("its block was never closed")
     if not whole:
         return chosen.text, [*notes, "it is not valid Python"]
-    needed = _needed(chosen, python[: python.index(chosen)])
+    needed = _needed(chosen, [block for block in python[: python.index(chosen)] if block not in defining])
     if needed:
         notes.append(f"joined with {len(needed)} earlier blocks whose names it uses")
     return "\n\n".join(block.text for block in [*needed, chosen]), notes
 
 
-def _which(chosen: Block, defining: list[Block], blocks: list[Block]) -> str:
+def _which(chosen: Block, defining: list[Block], blocks: list[Block], entry: str) -> str:
     place = f"block {blocks.index(chosen) + 1} of {len(blocks)}"
     if len(defining) == 1:
         return f"took {place}"
-    return f"{len(defining)} blocks define `solution`; took {place}, the last that is valid Python"
+    return f"{len(defining)} blocks define `{entry}`; took {place}, the last that is valid Python"
 
 
 def _needed(chosen: Block, earlier: list[Block]) -> list[Block]:
@@ -93,10 +91,18 @@ def _needed(chosen: Block, earlier: list[Block]) -> list[Block]:
     missing = _undefined(chosen.text)
     needed: list[Block] = []
     for block in reversed(earlier):
-        if _table(block.text) and not _SOLUTION.search(block.text) and missing & _defined(block.text):
+        if _table(block.text) and missing & _defined(block.text):
             needed.insert(0, block)
             missing = (missing - _defined(block.text)) | _undefined(block.text)
     return needed
+
+
+def _defines(source: str, entry: str) -> bool:
+    return _writes_out(source, entry) or re.search(rf"^{entry}\s*[:=]", source, re.MULTILINE) is not None
+
+
+def _writes_out(source: str, entry: str) -> bool:
+    return re.search(rf"^(def|class) {entry}\b", source, re.MULTILINE) is not None
 
 
 def _defined(source: str) -> set[str]:
@@ -116,15 +122,15 @@ def _used(table: symtable.SymbolTable) -> set[str]:
     return own.union(*(_used(child) for child in table.get_children()))
 
 
-def _from_prose(text: str) -> tuple[str | None, list[str]]:
-    """No fences: the whole text, or the longest stretch of it that is Python and defines `solution`."""
-    if not _FUNCTION.search(text):
+def _from_prose(text: str, entry: str) -> tuple[str | None, list[str]]:
+    """No fences: the whole text, or the longest stretch of it that is Python and defines the entry."""
+    if not _writes_out(text, entry):
         return None, ["there is no code in the answer"]
     lines = text.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if _BEGINS.match(line)]
     for start in starts:
         found = _parsed_from(lines[start:])
-        if found and _FUNCTION.search(found):
+        if found and _writes_out(found, entry):
             return found, [f"no code block; took lines {start + 1} to {start + found.count(chr(10))} as code"]
     return "".join(lines[starts[0] :]), ["no code block; took the rest of the text, which is not valid Python"]
 
