@@ -63,6 +63,7 @@ class ModelProblem(Problem):
 
     entry: ClassVar[str] = "ModelNew"
     builds: ClassVar[bool] = True
+    form: ClassVar[str] = "models"
     usual_world: ClassVar[int] = 1
     usual_trials: ClassVar[int] = 3
 
@@ -95,8 +96,12 @@ class ModelProblem(Problem):
         return next(iter(self.sizes))
 
     @property
-    def arguments(self) -> tuple[str, ...]:
-        return self.arguments_known or tuple(inspect.signature(self.module.Model.forward).parameters)[1:]
+    def parameters(self) -> list[inspect.Parameter]:
+        return [*inspect.signature(self.module.Model.forward).parameters.values()][1:]
+
+    def constructed_with(self, size: Size) -> dict[str, Any]:
+        module = self.at(size.name)
+        return dict(zip(inspect.signature(module.Model).parameters, module.get_init_inputs(), strict=False))
 
     def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size | None:
         return None if self.hidden is None else Size(name="hidden")

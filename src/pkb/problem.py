@@ -68,6 +68,8 @@ class Problem:
     """What a candidate's file must define."""
     builds: ClassVar[bool] = False
     """Whether the entry makes solutions, and is not one itself."""
+    form: ClassVar[str] = ""
+    """Whose texts prompts have: a folder of generate/templates, over what stands beside it."""
     usual_world: ClassVar[int] = 4
     usual_trials: ClassVar[int] = 5
 
@@ -114,7 +116,16 @@ class Problem:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return self.arguments_known or tuple(inspect.signature(self.solution).parameters)
+        return self.arguments_known or tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Of a call."""
+        return [*inspect.signature(self.solution).parameters.values()]
+
+    def constructed_with(self, size: Size) -> dict[str, Any]:
+        """What the constructor is given, by name; nothing where there is none."""
+        return {}
 
     def inputs(self, case: Case) -> tuple[Any, ...]:
         return tuple(self.module.inputs(case))

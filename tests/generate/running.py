@@ -13,8 +13,9 @@ from pkb.generate.experiment import Method, plan
 from pkb.generate.model import Model, Patience, Price, Settings
 from pkb.generate.pipeline import Judging, Pipeline, Tally
 from pkb.generate.prompt import Wanted
-from pkb.registry import select
+from pkb.registry import suite_named
 
+MODEL = Wanted("triton", "fp32", None, examples=0)
 TRITON = Wanted("triton", "fp32", None, nproc=2, size="tiny", examples=0)
 PRICE = Price(1e-6, 2e-6)
 COST = 1000 * PRICE.prompt + 500 * PRICE.completion
@@ -34,12 +35,14 @@ class Run:
         concurrency: int = 8,
         judging: Judging | None = None,
         method: Method | None = None,
+        wanted: Wanted = TRITON,
+        suite: str = "parallel",
         **settings: Any,
     ) -> Tally:
         asked = Settings(f"openai/{behaviour}", **settings)
         patience = Patience(timeout_s, retries=2, first_wait_s=0.01)
         model = Model(asked, patience, self.provider.url, PRICE)
-        experiments = plan(select(problems), TRITON, asked, samples, self.folder, method)
+        experiments = plan(suite_named(suite).select(problems), wanted, asked, samples, self.folder, method)
         author = Sampler(model, Budget(self.folder, limit))
         return asyncio.run(Pipeline(author, concurrency=concurrency, judging=judging).run(experiments))
 

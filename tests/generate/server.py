@@ -19,12 +19,20 @@ from pathlib import Path
 from typing import Any
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
+MODELS = SOLUTIONS.parent / "kernelbench" / "triton"
 KEY = "sk-of-the-tests-0123456789abcdef"
 RETRY_AFTER_S = 1
 FOR_EVER = ("locked", "hopeless", "unknown", "toolong")
 """Faults that do not pass."""
 REFUSAL = "I cannot help with that."
 WRONG = "def solution(tensor):\n    return tensor.clone()\n"
+WRONG_MODEL = """import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, first, *others):
+        return first.clone()
+"""
 RIGHT = {1: 1, 2: 2, 3: 3, 4: 0, 5: 1, 6: 2, 7: 3, 8: 0}
 """By problem: how many of the first three answers of `test` are right. Of the others the first is a wrong kernel."""
 LEARNT = {1: 2, 2: 3, 3: 4, 4: 1, 5: 2, 6: 3, 7: 4, 8: 1}
@@ -37,12 +45,22 @@ def fenced(source: str) -> str:
 
 def problem_of(prompt: str) -> str:
     """The problem that a prompt names first."""
-    return re.findall(r"\b\d+_\w+", prompt)[0]
+    return re.findall(r"\b(?:L\d+_)?\d+_\w+", prompt)[0]
+
+
+def number_of(prompt: str) -> int:
+    """Of the problem, within its level where there are levels."""
+    return int(re.findall(r"\d+", problem_of(prompt).removeprefix("L1_"))[0])
 
 
 def shipped(prompt: str) -> str:
     """The kernel that we ship for it."""
-    return (SOLUTIONS / f"{problem_of(prompt)}_triton.py").read_text()
+    problem = problem_of(prompt)
+    return ((MODELS if problem.startswith("L") else SOLUTIONS) / f"{problem}_triton.py").read_text()
+
+
+def wrong(prompt: str) -> str:
+    return WRONG_MODEL if problem_of(prompt).startswith("L") else WRONG
 
 
 def turn_of(prompt: str) -> int:
@@ -51,7 +69,7 @@ def turn_of(prompt: str) -> int:
 
 def varied(prompt: str, count: int) -> str:
     """What `test` answers the count-th time that it is asked this."""
-    right = RIGHT[int(problem_of(prompt).partition("_")[0])]
+    right = RIGHT[number_of(prompt)]
     return "kernel" if count <= right else "wrong" if count == right + 1 else "rubbish"
 
 
@@ -67,7 +85,9 @@ def act(behaviour: str, messages: list[dict[str, str]]) -> str | None:
     """The next step of one that works in a shell; None for those that do not."""
     task = messages[1]["content"] if len(messages) > 1 else ""
     steps = {
-        "worker": [written(WRONG, "./pkb eval"), written(shipped(task), "./pkb check && ./pkb eval")] if task else [],
+        "worker": [written(wrong(task), "./pkb eval"), written(shipped(task), "./pkb check && ./pkb eval")]
+        if task
+        else [],
         "spy": [command(LOOK), written(WRONG, "ln -sf /etc/passwd candidate.py")],
         "mumbler": ["Let me think about it."] * 9,
         "idler": [command("sleep 0.1")] * 99,
@@ -90,10 +110,9 @@ def content(behaviour: str, prompt: str, count: int = 1) -> str | None:
         case "test":
             return content(varied(prompt, count), prompt)
         case "learner":
-            learnt = LEARNT[int(problem_of(prompt).partition("_")[0])]
-            return content("kernel" if turn_of(prompt) == learnt else "wrong", prompt)
+            return content("kernel" if turn_of(prompt) == LEARNT[number_of(prompt)] else "wrong", prompt)
         case "wrong":
-            return f"Here it is.\n\n{fenced(WRONG)}\nGood luck!"
+            return f"Here it is.\n\n{fenced(wrong(prompt))}\nGood luck!"
         case "rubbish":
             return "Kernels are programs that run on many cores at once."
         case "empty":

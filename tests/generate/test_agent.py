@@ -23,8 +23,9 @@ from pkb.generate.budget import Budget
 from pkb.generate.experiment import Method, plan
 from pkb.generate.model import Model, Patience, Settings
 from pkb.generate.pipeline import Judging, Pipeline, Tally
+from pkb.generate.prompt import Wanted
 from pkb.record import Record
-from pkb.registry import load, select
+from pkb.registry import load
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +34,19 @@ def judging() -> Iterator[Judging]:
         yield Judging(engine, {"nproc": 2, "trials": 1}, {"track": "any"})
 
 
-def let_work(run: Run, judging: Judging, behaviour: str, limits: Limits | None = None, **settings: Any) -> Tally:
+def let_work(
+    run: Run,
+    judging: Judging,
+    behaviour: str,
+    limits: Limits | None = None,
+    problem: str = "1",
+    wanted: Wanted = TRITON,
+    **settings: Any,
+) -> Tally:
     asked = Settings(f"openai/{behaviour}", **settings)
     model = Model(asked, Patience(60, retries=1, first_wait_s=0.01), run.provider.url, PRICE)
     method = Method(facts={"agent": {}}, ending="work")
-    experiments = plan(select("1"), TRITON, asked, 1, run.folder, method)
+    experiments = plan([load(problem)], wanted, asked, 1, run.folder, method)
     author = AgentAuthor(model, Budget(run.folder), judging, limits or Limits())
     return asyncio.run(Pipeline(author, judging=judging).run(experiments))
 

@@ -21,6 +21,8 @@ PINNED = {
     "1_triton_fp32_scratch_few": ("1", Wanted("triton", "fp32", None, "scratch", examples=3)),
     "5_torch_fp16_large": ("5", Wanted("torch", "fp16", None, nproc=2, size="large", examples=0)),
     "22_parallelkittens_bf16": ("22", Wanted("parallelkittens", "bf16", None, size="tiny")),
+    "L1_1_triton_fp32_few": ("L1/1", Wanted("triton", "fp32", "h100_8", examples=3)),
+    "L2_9_torch_bf16": ("L2/9", Wanted("torch", "bf16", None)),
 }
 
 
@@ -31,17 +33,16 @@ def test_text_is_pinned(name: str) -> None:
     assert prompt_for(load(problem), wanted) == expected, "if this is meant: python tests/generate/test_prompt.py"
 
 
-def test_every_backend_has_a_template() -> None:
+def test_every_backend_has_a_template_for_every_form() -> None:
     for backend in backends():
-        assert Template.of(backend).parts["how"]
+        assert Template.of(backend).parts["how"] != Template.of(backend, form="models").parts["how"]
 
 
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_examples_are_shipped_and_never_the_answer(backend: str) -> None:
     shipped = set((ROOT / "solutions" / backend).glob("*.py"))
-    names = Template.of(backend).parts["examples"]
     for problem in problems():
-        shown = examples(names, backend, problem, 3)
+        shown = examples(Template.of(backend), backend, problem, 3)
         assert len(shown) == 3
         assert {example.path for example in shown} <= shipped
         assert problem.stem not in {example.problem.stem for example in shown}
@@ -93,7 +94,7 @@ def test_arguments_in_words() -> None:
 
 def test_shapes_that_need_no_values_are_known_at_any_size() -> None:
     assert lines("13", "large")["A_local"].startswith("bfloat16[16384, 512]")
-    with pytest.raises(UsageError, match="choose --size paper"):
+    with pytest.raises(UsageError, match="choose a smaller --size: tiny, paper"):
         lines("80", "large")
 
 

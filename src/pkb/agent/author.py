@@ -25,7 +25,6 @@ from pkb.generate.experiment import Experiment
 from pkb.generate.model import Model
 from pkb.generate.pipeline import Judging
 from pkb.generate.store import Turn
-from pkb.generate.template import Template
 from pkb.home import home
 from pkb.runs import SOURCE
 
@@ -80,9 +79,8 @@ class AgentAuthor:
         return Written(seat.spent.last, source, facts)
 
     def _system(self, experiment: Experiment) -> str:
-        template = Template.of(experiment.wanted.backend, experiment.wanted.template)
         limits = {"steps": str(self.limits.steps), "seconds": f"{self.limits.seconds:.0f}"}
-        return template.filled("agent", "system", limits).strip()
+        return experiment.texts.filled("agent", "system", limits).strip()
 
 
 def driver() -> Any:

@@ -12,7 +12,6 @@ from pkb.engine import Job
 from pkb.generate.experiment import Experiment
 from pkb.generate.feedback import seen, speed
 from pkb.generate.pipeline import Judging
-from pkb.generate.template import Template
 from pkb.record import Verdict
 from pkb.screen import Track, screen
 
@@ -27,8 +26,6 @@ class Desk:
     def __init__(self, experiment: Experiment, judging: Judging):
         self.experiment, self.judging = experiment, judging
         self.evaluations = 0
-        wanted = experiment.wanted
-        self._template = Template.of(wanted.backend, wanted.template)
         self._one_at_a_time = asyncio.Lock()
 
     @asynccontextmanager
@@ -69,4 +66,5 @@ class Desk:
             record = await asyncio.wrap_future(self.judging.engine.submit(job))
         if record.verdict is Verdict.ENVIRONMENT:
             return f"the machine failed, not the kernel: {record.reason}\n"
-        return f"{seen(record, self._template)}\n\n{speed(record, self._template)}\n"
+        texts = self.experiment.texts
+        return f"{seen(record, texts)}\n\n{speed(record, texts)}\n"

@@ -44,8 +44,10 @@ class Asking(Wanting):
     price_in: Annotated[float | None, typer.Option(help="Dollars per million tokens of prompts.")] = None
     price_out: Annotated[float | None, typer.Option(help="Dollars per million tokens of answers.")] = None
     max_cost: Annotated[float | None, typer.Option(help="Dollars that the run may cost in all.")] = None
-    judge_size: Annotated[str, typer.Option(help="The size that kernels are judged at.")] = "tiny"
-    trials: o.Trials = 5
+    judge_size: Annotated[
+        str | None, typer.Option(help="The size that kernels are judged at; tiny if there is one.")
+    ] = None
+    trials: o.UsualTrials = None
     rigor: Annotated[str, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).")] = "quick"
     platform: o.PlatformName = "auto"
     sandbox: o.SandboxMode = "auto"
@@ -90,7 +92,8 @@ class Asking(Wanting):
 
         dtype = self.wanted().dtype
         for experiment in experiments:
-            experiment.problem.case(self.judge_size, dtype, self.nproc)
+            problem = experiment.problem
+            problem.case(self.judge_size, dtype, self.nproc or problem.usual_world)
         posed = {"nproc": self.nproc, "size": self.judge_size, "dtype": dtype, "trials": self.trials}
         judged: dict[str, Any] = {"track": self.track, "rigor": rigor_named(self.rigor) if timed else None}
         with contextlib.closing(engine_named(self.engine, Site(self.platform, self.sandbox, self.builders))) as engine:

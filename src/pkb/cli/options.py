@@ -38,7 +38,6 @@ UsualNproc = Annotated[
 Inputs = Annotated[
     str, typer.Option("--inputs", help="Of models: sound, or published, which is the public convention to the letter.")
 ]
-Trials = Annotated[int, typer.Option(min=1, help="Rounds of fresh inputs.")]
 UsualTrials = Annotated[
     int | None, typer.Option("--trials", min=1, help="Rounds of fresh inputs; 5 unless said otherwise, of models 3.")
 ]

@@ -21,7 +21,7 @@ class Wanting:
     hardware: Annotated[str, typer.Option(help="The profile of the machine that the prompt describes.")] = "h100_8"
     no_hardware: Annotated[bool, typer.Option("--no-hardware", help="Say nothing about the machine.")] = False
     track: o.TrackName = "any"
-    nproc: o.Nproc = 4
+    nproc: o.UsualNproc = None
     size: Annotated[str, typer.Option(help="Whose shapes the prompt shows: tiny, paper or large.")] = "paper"
     examples: Annotated[str, typer.Option(help="Shipped kernels to show: 0, 1 or few.")] = "1"
     template: Annotated[Path | None, typer.Option(help="TOML with texts in place of the shipped ones.")] = None

@@ -1,9 +1,9 @@
 """What a problem's arguments look like, in words: shapes and dtypes per rank, what varies, what all ranks share."""
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -47,20 +47,28 @@ def _all_ranks(world: int) -> Iterator[None]:
 
 
 def argument_lines(problem: Problem, size: Size, dtype: str, world: int) -> list[str]:
-    """A line for each argument of `solution`, at this size and with so many ranks."""
-    small = problem.sizes["tiny"] if problem.fits(problem.sizes["tiny"], dtype, world) else size
+    """A line for each argument of a call, at this size and with so many ranks."""
+    tiny = problem.sizes.get("tiny")
+    small = tiny if tiny and problem.fits(tiny, dtype, world) else size
+    draw = problem.inputs if tiny else partial(_large, problem)
     with _all_ranks(world):
-        rounds = [[problem.inputs(case) for case in _cases(problem, small, dtype, world, d)] for d in range(_DRAWS)]
+        rounds = [[draw(case) for case in _cases(problem, small, dtype, world, d)] for d in range(_DRAWS)]
         large = [] if size == small else _cases(problem, size, dtype, world, 0)
         shown = [_large(problem, case) for case in large] or rounds[0]
     lines = []
-    for place, parameter in enumerate(inspect.signature(problem.solution).parameters.values()):
+    for place, parameter in enumerate(problem.parameters):
         if place >= len(shown[0]):
             lines.append(f"- `{parameter.name}`: not passed; its default is {parameter.default!r}")
             continue
         seen = [[arguments[place] for arguments in ranks] for ranks in rounds]
         lines.append(f"- `{parameter.name}`: {_in_words([arguments[place] for arguments in shown], seen)}")
     return lines
+
+
+def constructor_lines(problem: Problem, size: Size) -> list[str]:
+    """A line for each argument that the constructor is given at this size."""
+    given = problem.constructed_with(size)
+    return [f"- `{name}`: {_described(value)}" for name, value in given.items()] or ["- nothing"]
 
 
 def _in_words(shown: list[Any], seen: list[list[Any]]) -> str:
@@ -98,13 +106,13 @@ def _large(problem: Problem, case: Case) -> tuple[Any, ...]:
 
     try:
         with FakeTensorMode():
-            return problem.inputs(replace(case))
+            return problem.inputs(replace(case, published=True))
     except Exception as error:
         if problem.cost(case).hbm <= _MOST_BYTES:
             return problem.inputs(case)
         raise UsageError(
-            f"the shapes of {problem.stem} at M={case.m}, N={case.n} depend on values, which are too many to "
-            "draw; choose --size paper"
+            f"the shapes of {problem.stem} at {Size(case.m, case.n, case.size)} depend on values, which are too many "
+            f"to draw; choose a smaller --size: {', '.join(problem.sizes)}"
         ) from error
 
 
@@ -121,8 +129,9 @@ def _described(value: Any) -> str:
             return f"{type(value).__name__} of {len(value)}: {_run_lengths([_described(each) for each in value])}"
         case None:
             return "None"
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= _LONGEST else f'{text[:_LONGEST]} ...'}"
+    kind, text = type(value).__name__, " ".join(repr(value).split())
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+    return shown if shown.startswith(kind) else f"{kind} {shown}"
 
 
 def _tensor(tensor: Tensor) -> str:

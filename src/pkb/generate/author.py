@@ -33,5 +33,5 @@ class Sampler:
             answer = await self.model.ask([{"role": "user", "content": prompt}], experiment.place.number - 1)
             self.budget.note(turn.path, answer.cost_usd)
         facts = asdict(answer)
-        found = extract(facts.pop("text"), answer.finish_reason)
+        found = extract(facts.pop("text"), answer.finish_reason, experiment.problem.entry)
         return Written(answer.text, found.source, facts | {"notes": found.notes})

@@ -18,6 +18,7 @@ from pkb.generate.feedback import follow_up
 from pkb.generate.model import Settings
 from pkb.generate.prompt import Wanted, prompt_for
 from pkb.generate.store import Place, Turn, digest
+from pkb.generate.template import Template
 from pkb.problem import Problem
 from pkb.record import Record
 from pkb.runs import RECORD, SOURCE
@@ -60,6 +61,10 @@ class Experiment:
     method: Method = field(default_factory=Method)
 
     @cached_property
+    def texts(self) -> Template:
+        return self.wanted.texts(self.problem)
+
+    @cached_property
     def turns(self) -> list[Turn]:
         if self.method.feedback is None:
             return [Turn(self.place.folder)]
@@ -77,7 +82,7 @@ class Experiment:
     def prompt_of(self, turn: Turn) -> str:
         if turn.number == 1:
             return self.prompt
-        return follow_up(self.prompt, self.turns[turn.number - 2], self.wanted, self.method.feedback or "")
+        return follow_up(self.prompt, self.turns[turn.number - 2], self.texts, self.method.feedback or "")
 
     def asked(self, prompt: str) -> dict[str, Any]:
         """What identifies a request: an answer that says otherwise is not this one's."""

@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.generate.prompt import Wanted
 from pkb.generate.store import Turn
 from pkb.generate.template import Template
 from pkb.judge.trials import FIRST_TIMED_TRIAL, HIDDEN_TRIAL, PROBE_TRIAL
@@ -30,9 +29,8 @@ def feedback_named(text: str) -> str:
     return text
 
 
-def follow_up(prompt: str, last: Turn, wanted: Wanted, kinds: str) -> str:
+def follow_up(prompt: str, last: Turn, template: Template, kinds: str) -> str:
     """The prompt of the turn after `last`, which is judged."""
-    template = Template.of(wanted.backend, wanted.template)
     record = last.record()
     assert record, "a turn is judged before the next is asked for"
     parts = [prompt.strip(), _kernel(last, template)]
@@ -46,6 +44,8 @@ def follow_up(prompt: str, last: Turn, wanted: Wanted, kinds: str) -> str:
 def seen(record: Record, template: Template) -> str:
     """E: the verdict, and what there is to see of its cause."""
     reason, details = _told(record, template)
+    if record.setup["world"] == 1:
+        reason = _of_the_only_rank(reason)
     lines = "\n".join(details[:_MOST_LINES])
     return _text(template, "execution", verdict=record.verdict.value, reason=reason, details=lines)
 
@@ -56,7 +56,8 @@ def speed(record: Record, template: Template) -> str:
     if timing is None:
         return _text(template, "untimed")
     low, high = timing["interval"]
-    idle = ", ".join(f"rank {rank} {100 * share:.0f} %" for rank, share in profile.get("idle", {}).items())
+    shares = {rank: f"{100 * share:.0f} %" for rank, share in profile.get("idle", {}).items()}
+    idle = ", ".join(f"rank {rank} {share}" if len(shares) > 1 else share for rank, share in shares.items())
     percent = timing.get("percent_of_roofline", {}).get("candidate")
     rows = [_top(row, template) for row in profile.get("top", [])[:8]]
     return _text(
@@ -91,6 +92,11 @@ def _told(record: Record, template: Template) -> tuple[str, list[str]]:
     if evidence.get("check") == "values":
         return _line(template, "value", evidence), []
     return record.reason, _causes(evidence, template)
+
+
+def _of_the_only_rank(reason: str) -> str:
+    """Who has one rank has never heard of ranks."""
+    return reason.replace("rank 0, ", "").replace("rank 0", "it")
 
 
 def _late(record: Record) -> str | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.generate.arguments import argument_lines
+from pkb.generate.arguments import argument_lines, constructor_lines
 from pkb.generate.examples import examples
 from pkb.generate.outline import outline
 from pkb.generate.template import Template
@@ -26,7 +26,8 @@ class Wanted:
     hardware: str | None = "h100_8"
     """A profile of src/pkb/hardware; None says nothing about it."""
     track: str = Track.ANY
-    nproc: int = 4
+    nproc: int | None = None
+    """Ranks; None for as many as are usual for the problem."""
     size: str = "paper"
     """Whose shapes are shown."""
     examples: int = 1
@@ -38,10 +39,13 @@ class Wanted:
             raise UsageError(f"unknown precision {self.precision!r}; choose from {', '.join(PRECISIONS)}")
         return PRECISIONS[self.precision]
 
+    def texts(self, problem: Problem) -> Template:
+        return Template.of(self.backend, self.template, problem.form)
+
 
 def prompt_for(problem: Problem, wanted: Wanted, ending: str = "answer") -> str:
     """`ending` is the section that stands in place of `answer`."""
-    template = Template.of(wanted.backend, wanted.template)
+    template = wanted.texts(problem)
     values = _values(problem, wanted, template)
     absent = {"hardware"} if wanted.hardware is None else set()
     absent |= set() if values["examples"] else {"examples"}
@@ -51,40 +55,44 @@ def prompt_for(problem: Problem, wanted: Wanted, ending: str = "answer") -> str:
 
 def _values(problem: Problem, wanted: Wanted, template: Template) -> dict[str, str]:
     """Everything that a section may name."""
-    size = problem.size(wanted.size)
+    size, world = problem.size(wanted.size), wanted.nproc or problem.usual_world
     values = {
         "problem": problem.stem,
         "reference": problem.shown(),
         "backend": wanted.backend,
         "backend_title": template.parts["title"],
+        "entry": problem.entry,
         "m": str(size.m),
         "n": str(size.n),
-        "nproc": str(wanted.nproc),
+        "size": size.name,
+        "nproc": str(world),
         "dtype": wanted.dtype,
-        "arguments": "\n".join(argument_lines(problem, size, wanted.dtype, wanted.nproc)),
+        "constructor": "\n".join(constructor_lines(problem, size)),
+        "arguments": "\n".join(argument_lines(problem, size, wanted.dtype, world)),
         "worlds": ", ".join(map(str, problem.worlds(size))),
         "notes": "\n".join(_notes(problem, template)),
         "track": wanted.track,
         "track_text": template.filled("track", Track.named(wanted.track), {}),
-        "barred": "\n".join(_barred(Track.named(wanted.track))),
+        "barred": "\n".join(_barred(Track.named(wanted.track), template)),
         "how": template.parts["how"].strip(),
         "library": "\n".join(_library(template)),
         "precision_text": template.filled("precision", wanted.precision, {}),
         "examples": "\n".join(_examples(problem, wanted, template)),
     }
-    return values | (_hardware(problem, wanted, template) if wanted.hardware else {})
+    return values | (_hardware(problem, wanted, world, template) if wanted.hardware else {})
 
 
 def _notes(problem: Problem, template: Template) -> list[str]:
     named = {"requires": problem.requires, "mutates": problem.mutates, "may_overwrite": problem.may_overwrite}
     notes = [template.filled("notes", note, {"names": "; ".join(names)}) for note, names in named.items() if names]
-    return notes + ([template.filled("notes", "exact", {})] if problem.exact else [])
+    return [*filter(None, notes), *([template.filled("notes", "exact", {})] if problem.exact else [])]
 
 
-def _barred(track: Track) -> list[str]:
+def _barred(track: Track, template: Template) -> list[str]:
     """The screen's own rules: what it rejects, and what to do instead."""
     rejecting = [rule for rule in all_rules().values() if rule.severity.get(track) is Severity.REJECT]
-    return [f"- {rule.sentence} (instead: {rule.advice})" for rule in rejecting]
+    said = [rule for rule in rejecting if rule.name not in template.parts["unsaid"]]
+    return [f"- {rule.sentence} (instead: {rule.advice})" for rule in said]
 
 
 def _library(template: Template) -> list[str]:
@@ -106,26 +114,25 @@ def _examples(problem: Problem, wanted: Wanted, template: Template) -> list[str]
             "example",
             {"problem": example.problem.stem, "reference": example.problem.shown(), "kernel": example.kernel},
         )
-        for example in examples(template.parts["examples"], wanted.backend, problem, wanted.examples)
+        for example in examples(template, wanted.backend, problem, wanted.examples)
     ]
 
 
-def _hardware(problem: Problem, wanted: Wanted, template: Template) -> dict[str, str]:
+def _hardware(problem: Problem, wanted: Wanted, world: int, template: Template) -> dict[str, str]:
     hardware = Hardware.named(str(wanted.hardware))
-    ranks = range(wanted.nproc)
-    costs = [problem.cost(problem.case(wanted.size, wanted.dtype, wanted.nproc, rank)) for rank in ranks]
+    costs = [problem.cost(problem.case(wanted.size, wanted.dtype, world, rank)) for rank in range(world)]
     slowest = max(costs, key=lambda cost: max(hardware.times(cost, wanted.dtype).values()))
     times = {f"{part}_us": f"{1e6 * s:.3g}" for part, s in hardware.times(slowest, wanted.dtype).items()}
     facts = "\n".join(_facts(hardware, wanted.dtype, template))
     bound = template.filled("bound", hardware.bound(slowest, wanted.dtype), {})
-    return {"hardware_name": hardware.name, "facts": facts, "bound": bound, **times}
+    return {"hardware_name": hardware.name, "gpu": hardware.gpu, "facts": facts, "bound": bound, **times}
 
 
 def _facts(hardware: Hardware, dtype: str, template: Template) -> list[str]:
     lines = []
     for fact in template.parts["facts"]:
         value: Any = getattr(hardware, fact, None)
-        if value is not None:
+        if value and template.parts["facts"][fact]:
             shown = _in_units(fact, value[dtype] if isinstance(value, dict) else value)
             lines.append(template.filled("facts", fact, {"value": shown, "dtype": dtype}))
     return lines

@@ -16,14 +16,16 @@ _SHIPPED = ("prompt.toml", "feedback.toml", "agent.toml")
 
 @dataclass(frozen=True)
 class Template:
-    """The merged texts: the shipped ones, over them the backend's file, over that a person's own."""
+    """The merged texts: the shipped ones, over them the backend's file, those of a form, and a person's own."""
 
     parts: Mapping[str, Any]
 
     @classmethod
-    def of(cls, backend: str, own: Path | None = None) -> "Template":
+    def of(cls, backend: str, own: Path | None = None, form: str = "") -> "Template":
+        """`form` is a problem's: files of the same names in its folder."""
         names = (*_SHIPPED, f"{backend_named(backend).name}.toml")
-        layers = [_read(_FOLDER / name) for name in names]
+        over = [path for name in names if form and (path := _FOLDER / form / name).is_file()]
+        layers = [_read(path) for path in [*(_FOLDER / name for name in names), *over]]
         merged: dict[str, Any] = {}
         for layer in [*layers, *([_read(own)] if own else [])]:
             merged = _merged(merged, layer, own)

@@ -1,0 +1,165 @@
+"""Prompts for models: what they hold, what they never say, and that no example is the answer."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from pkb.backends import backends
+from pkb.errors import UsageError
+from pkb.generate.arguments import argument_lines, constructor_lines
+from pkb.generate.examples import examples
+from pkb.generate.prompt import Wanted, prompt_for
+from pkb.generate.template import Template
+from pkb.model_problem import ModelProblem
+from pkb.problem import Problem, Size
+from pkb.registry import Suite, load, suite_named
+
+EXAMPLES = Path(__file__).parents[2] / "solutions" / "kernelbench" / "examples"
+MODELS = [problem.stem for problem in suite_named("kernelbench").listed()]
+FOREIGN = re.compile(r"\brank|world size|collective|distributed|peers|process group|\blinks?\b", re.IGNORECASE)
+"""What has no meaning on one GPU."""
+HUGE = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, size: int, bias: bool = False):
+        super().__init__()
+        self.linear = nn.Linear(size, 8, bias)
+
+    def forward(self, x, mask=None):
+        return self.linear(x)
+
+def get_inputs():
+    return [torch.rand(1 << 30, 1 << 30)]
+
+def get_init_inputs():
+    return [1 << 30]
+"""
+
+
+def model(key: str) -> ModelProblem:
+    problem = load(key)
+    assert isinstance(problem, ModelProblem)
+    return problem
+
+
+def lines(problem: Problem, size: Size) -> set[str]:
+    return {*constructor_lines(problem, size), *argument_lines(problem, size, "bfloat16", 1)}
+
+
+@pytest.mark.parametrize("stem", MODELS)
+def test_prompts_hold_the_model_and_no_hidden_size(stem: str) -> None:
+    if stem.startswith("L4"):
+        pytest.importorskip("transformers")
+    problem = model(stem)
+    text = prompt_for(problem, Wanted("triton", hardware=None, track="scratch"))
+    assert problem.shown() in text
+    shown, hidden = lines(problem, problem.size("paper")), problem.hidden_size()
+    assert hidden
+    assert shown <= {*text.splitlines()}
+    assert not (lines(problem, hidden) - shown) & {*text.splitlines()}
+    told = {f"{name} = {value!r}" for name, value in (problem.hidden or {}).items()}
+    assert not (told - {*problem.shown().splitlines()}) & {*text.splitlines()}
+    assert not FOREIGN.search(text.replace(problem.shown(), ""))
+
+
+@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("track", ["any", "scratch"])
+def test_no_backend_speaks_of_several_gpus(backend: str, track: str) -> None:
+    problem = load("L2/9")
+    text = prompt_for(problem, Wanted(backend, track=track))
+    assert not FOREIGN.search(text.replace(problem.shown(), ""))
+    assert "class ModelNew(nn.Module)" in text
+    assert "defines `ModelNew` counts" in text
+    assert "solution`" not in text
+    assert "One H100. It has\n\n- 132 multiprocessors" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "count", "names"),
+    [
+        ("L1/19", 0, []),
+        ("L1/19", 1, ["1_add"]),
+        ("L1/19", 3, ["2_linear_gelu", "3_matmul", "4_flash_attention"]),
+        ("L1/1", 3, ["2_linear_gelu", "4_flash_attention", "1_add"]),
+        ("L1/97", 3, ["2_linear_gelu", "3_matmul", "1_add"]),
+    ],
+)
+def test_as_many_examples_as_asked_for(asked: str, count: int, names: list[str]) -> None:
+    text = prompt_for(load(asked), Wanted("triton", hardware=None, examples=count))
+    assert re.findall(r"^## Reference: (.*)$", text, re.MULTILINE) == names
+    assert all((EXAMPLES / "triton" / f"{name}_triton.py").read_text() in text for name in names)
+    assert "PROBLEM" not in text
+    assert "ANSWERS" not in text
+
+
+@pytest.mark.parametrize("backend", ["cuda", "torch", "parallelkittens"])
+def test_backends_without_examples_have_no_such_section(backend: str) -> None:
+    assert "# Examples" not in prompt_for(load("L1/19"), Wanted(backend, hardware=None, examples=3))
+
+
+def test_no_example_computes_what_is_asked_for() -> None:
+    """Its model is tried in place of the task's, with the task's arguments."""
+    for stem in (each for each in MODELS if each.startswith(("L1_", "L2_"))):
+        problem = model(stem)
+        template = Template.of("triton", form=problem.form)
+        shown = [example.problem for example in examples(template, "triton", problem, 4)]
+        assert shown
+        assert not [example.stem for example in shown if same_function(problem, example)], problem.stem
+
+
+def test_examples_that_are_left_out_are_the_answer() -> None:
+    for example in Suite(EXAMPLES / "tasks").problems():
+        asked = [key.replace("_", "/") for key in getattr(example.module, "ANSWERS", [])]
+        assert [key for key in asked if not same_function(model(key), example)] == []
+
+
+def same_function(problem: ModelProblem, example: Problem) -> bool:
+    case = problem.case("tiny", seed=5)
+    arguments, module = problem.inputs(case), problem.at("tiny")
+    expected = problem.built(None, case, {"construct": 1})(*arguments)
+    try:
+        torch.manual_seed(1)
+        given = module.get_init_inputs()
+        torch.manual_seed(1)
+        result = example.module.Model(*given)(*arguments)
+    except (TypeError, RuntimeError, IndexError, AttributeError):
+        return False
+    alike = isinstance(expected, torch.Tensor) and expected.shape == result.shape
+    return alike and torch.allclose(expected, result, rtol=1e-3, atol=1e-4)
+
+
+def test_arguments_in_words() -> None:
+    words = lambda key: lines(load(key), load(key).size("paper"))  # noqa: E731
+    assert words("L2/9") == {
+        *("- `in_features`: int 8192", "- `out_features`: int 8192"),
+        *("- `subtract_value`: float 2.0", "- `multiply_value`: float 1.5", "- `x`: bfloat16[1024, 8192]"),
+    }
+    assert words("L1/5") == {
+        *("- nothing", "- `A`: bfloat16[65536, 16384]", "- `s`: varies from call to call, for example float 3.14"),
+    }
+
+
+def test_tasks_of_other_people_are_described_however_large(tmp_path: Path) -> None:
+    (tmp_path / "1_huge.py").write_text(HUGE)
+    problem = Suite(tmp_path).load("1")
+    text = prompt_for(problem, Wanted("triton", "fp32", "h100_8"))
+    assert HUGE in text
+    given = f"- `size`: int {1 << 30}"
+    called = f"- `x`: float32[{1 << 30}, {1 << 30}]\n- `mask`: not passed; its default is None"
+    assert given in text
+    assert called in text
+
+
+def test_models_are_never_asked_for_with_several_ranks() -> None:
+    with pytest.raises(UsageError, match="a model runs on one rank"):
+        prompt_for(load("L1/19"), Wanted("triton", nproc=4))
+
+
+def test_people_replace_what_is_said_of_models_too(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('sections = ["task", "answer"]\n[text]\ntask = "Write $entry for $problem at $size."\n')
+    text = prompt_for(load("L1/19"), Wanted("triton", template=own))
+    assert text.startswith("Write ModelNew for L1_19_ReLU at paper.\n\n# Your answer\n")
