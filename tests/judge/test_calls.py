@@ -30,6 +30,26 @@ def test_memory_of_another_shape_is_left_alone() -> None:
     assert all(new is value for new, value in zip(worn.args, large.args, strict=True))
 
 
+def test_there_may_have_been_fewer_arguments_before() -> None:
+    problem = load("moe_all2all_primitive")
+    few, more = (Call.drawn(problem, problem.case(world=2, seed=1, trial=trial)) for trial in (3, 4))
+    assert len(few.args) < len(more.wear(few.args).args) == len(more.args)
+    assert len(few.wear(more.args).args) == len(few.args)
+
+
+def test_a_probe_keeps_signs_and_range() -> None:
+    problem = load("allreduce")
+    plain = Call.drawn(problem, problem.case(seed=1)).args[0]
+    for where in (0.0, 0.3, 0.6, 0.99):
+        probed = Call.drawn(problem, problem.case(seed=1), bump=[0.0, where]).args[0]
+        changed = (plain != probed).nonzero()
+        assert len(changed) == 1
+        before, after = plain[tuple(changed[0])], probed[tuple(changed[0])]
+        assert before.sign() == after.sign()
+        assert (after - before).abs() > 0.5
+        assert after.abs() <= max(before.abs(), 3 * plain.square().mean().sqrt())
+
+
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.stem)
 def test_what_is_sent_is_what_would_be_drawn(problem: Problem) -> None:
     real, decoy = hidden_cases(problem)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from pkb.problem import Problem
 from pkb.trees import Form, describe, kind, mapped, tensors
 
 _BUMPED = (torch.float32, torch.bfloat16, torch.float16)
-_BUMP = 4.0
-"""In units of a tensor's root mean square."""
+_GROWTH, _SHRINKAGE = 2.0, 0.25
+"""Of an element smaller than the root mean square, in units of that; and of a larger one. Signs stay, and no element
+becomes so large that a reference might overflow."""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Call:
     def wear(self, worn: tuple[Any, ...]) -> "Call":
         """The same values in the memory of earlier arguments, where they fit: an address must tell nothing."""
         written = {*self.problem.mutates, *self.problem.may_overwrite}
-        named = zip(self.problem.arguments, self.args, worn, strict=False)
+        named = zip_longest(self.problem.arguments[: len(self.args)], self.args, worn[: len(self.args)])
         return replace(self, args=tuple(new if name in written else _worn(new, old) for name, new, old in named))
 
     def begin(self) -> None:
@@ -123,7 +125,9 @@ def _bump(args: Any, others: Any, which: float, where: float) -> None:
     # Not torch's: it would import a compiler first.
     place = np.unravel_index(int(where * chosen.numel()), chosen.shape)
     rms = torch.nan_to_num(chosen.float(), posinf=0.0, neginf=0.0).square().mean().sqrt()
-    chosen[place] = (chosen[place] + chosen[place].sign() * _BUMP * rms).to(chosen.dtype)
+    value = chosen[place].float()
+    grown = torch.where(value < 0, -1.0, 1.0) * (value.abs() + _GROWTH * rms)
+    chosen[place] = torch.where(value.abs() > rms, _SHRINKAGE * value, grown).to(chosen.dtype)
 
 
 def _facts(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> Message:
