@@ -97,7 +97,9 @@ class Call:
 
 
 def _worn(new: Any, old: Any) -> Any:
-    if not (isinstance(new, Tensor) and isinstance(old, Tensor)) or new.requires_grad or _make(new) != _make(old):
+    if not (isinstance(new, Tensor) and isinstance(old, Tensor)) or _make(new) != _make(old):
+        return new
+    if new.requires_grad or new.layout is not torch.strided:
         return new
     # Past the version counter, which would tell.
     old.data.copy_(new)
