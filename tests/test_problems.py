@@ -24,7 +24,10 @@ GPU_BYTES = 80e9
 @pytest.mark.parametrize("world", [2, 4])
 @pytest.mark.parametrize("problem", ALL, ids=stem)
 def test_reference_is_its_own_correct_candidate(judge: Judge, problem: Problem, world: int, dtype: str) -> None:
-    record = judge.judge(judge.pose(problem, nproc=world, dtype=dtype), Candidate.reference(problem))
+    # Problems vary from trial to trial in form, not in rounding: once through all of it is enough.
+    trials = 5 if dtype == "float32" else 2
+    setup = judge.pose(problem, nproc=world, dtype=dtype, trials=trials)
+    record = judge.judge(setup, Candidate.reference(problem))
     assert record.verdict is Verdict.CORRECT, (record.reason, record.evidence)
 
 
