@@ -100,7 +100,7 @@ def act(behaviour: str, messages: list[dict[str, str]]) -> str | None:
 
 
 LOOK = (
-    "env; cat /proc/*/environ | tr '\\0' '\\n'; python -c 'import pkb'; ls -la; ls /root /home /work; "
+    "env; cat /proc/*/environ | tr '\\0' '\\n'; python -c 'import pkb.judge'; ls -la; ls /root /home /work; "
     "cat reference.py; curl -sm 2 http://127.0.0.1:1 || echo no network"
 )
 

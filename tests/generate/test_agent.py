@@ -93,7 +93,7 @@ def test_it_sees_no_key_no_judge_and_no_run(run: Run, judging: Judging) -> None:
     assert "OPENAI_API_KEY" not in told.replace("[OPENAI_API_KEY]", "")
     assert load("1_allreduce").shown().splitlines()[-1] in said(run, "spy")[0]
     if facts["agent"]["sandbox"]["level"] == "namespaces":
-        assert "No module named 'pkb'" in said(run, "spy")[0]
+        assert "No module named 'pkb" in said(run, "spy")[0]
         assert "no network" in said(run, "spy")[0]
         assert str(run.folder) not in said(run, "spy")[0]
     assert facts["candidate"] is None, "a link is no candidate"
