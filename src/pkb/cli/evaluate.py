@@ -2,7 +2,9 @@
 
 import json
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +17,12 @@ from pkb.errors import UsageError
 if TYPE_CHECKING:
     from pkb.candidate import Candidate
     from pkb.judge import Judge, Tolerance
-    from pkb.judge.rigor import Rigor
     from pkb.judge.trials import Setup
     from pkb.problem import Problem
     from pkb.record import Record
+
+    Stored = dict[str, dict[str, Any]]
+    Job = tuple[Setup, Candidate, Stored]
 
 INTERRUPTED = 130
 
@@ -67,7 +71,6 @@ def evaluate(
     Example: pkb eval 1-8,13 --solutions-dir solutions/triton --backend triton --nproc 4
     """
     ahead.start()
-    from pkb.cli.progress import watched
     from pkb.cli.tables import print_verdicts
     from pkb.judge import Judge, Limits
     from pkb.judge.baselines import baselines_named
@@ -75,61 +78,68 @@ def evaluate(
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     _check_profiler(profile, out)
-    limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
     timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
     extra = baselines_named(baselines)
     if reuse_baselines and not (extra and timed and not warm_cache):
         raise UsageError("--reuse-baselines goes with --baselines and --measure-perf, and without --warm-cache")
-    records: list[Record] = []
-    with Judge(platform, limits, sandbox) as judge:
-        chosen = o.chosen_size(size, m, n)
-        posed: dict[str, Any] = {"nproc": nproc, "size": chosen, "dtype": dtype, "trials": trials, "inputs": inputs}
+    posed = {"nproc": nproc, "size": o.chosen_size(size, m, n), "dtype": dtype, "trials": trials, "inputs": inputs}
+    judged = {"tolerance": _tolerance(atol, rtol), "track": track, "rigor": timed, "profile": profile is not None}
+    with Judge(platform, Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout), sandbox) as judge:
         setups = [judge.pose(problem, **posed) for problem, _ in jobs]
-        stored = [_stored(setup, judge, extra, rigor, store) if reuse_baselines else {} for setup in setups]
-        try:
-            with watched(len(jobs), quiet=as_json) as watch:
-                for setup, known, (problem, one) in zip(setups, stored, jobs, strict=True):
-                    folder = out / problem.stem / one.name if out else None
-                    record = (resume and folder and _earlier(folder, judge, setup, one, track, timed)) or judge.judge(
-                        setup,
-                        one,
-                        tolerance=_tolerance(atol, rtol),
-                        track=track,
-                        rigor=timed,
-                        baselines=[] if reuse_baselines else extra,
-                        stored=known,
-                        profile=profile is not None,
-                        out=folder,
-                        progress=lambda step, stem=problem.stem: watch.step(stem, step),  # type: ignore[misc]
-                    )
-                    records.append(record)
-                    watch.done(record)
-                    if as_json:
-                        print(json.dumps(json.loads(record.to_json())), flush=True)
-        except KeyboardInterrupt:
-            print(f"\ninterrupted: {len(records)} of {len(jobs)} judged, no rank left running", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+        known = [_stored(setup, judge, extra, rigor, store) if reuse_baselines else {} for setup in setups]
+        batch = _Batch(judge, judged | {"baselines": [] if reuse_baselines else extra}, out, resume)
+        records = batch.run(list(zip(setups, [one for _, one in jobs], known, strict=True)), as_json)
     if not as_json:
         print_verdicts(records, out)
     raise typer.Exit(0 if all(record.correct for record in records) else 1)
 
 
-def _stored(
-    setup: "Setup", judge: "Judge", baselines: list[str], rigor: str, store: Path | None
-) -> "dict[str, dict[str, Any]]":
+@dataclass
+class _Batch:
+    """Candidates that are judged one after the other, all in the same way."""
+
+    judge: "Judge"
+    judged: dict[str, Any]
+    out: Path | None
+    resume: bool
+
+    def run(self, jobs: "list[Job]", as_json: bool) -> "list[Record]":
+        """The records in order, each shown as soon as there is one. Ctrl+C ends the program."""
+        from pkb.cli.progress import watched
+
+        records: list[Record] = []
+        try:
+            with watched(len(jobs), quiet=as_json) as watch:
+                for setup, one, stored in jobs:
+                    step = partial(watch.step, setup.problem.stem)
+                    records.append(self._record(setup, one, stored, step))
+                    watch.done(records[-1])
+                    if as_json:
+                        print(json.dumps(json.loads(records[-1].to_json())), flush=True)
+        except KeyboardInterrupt:
+            print(f"\ninterrupted: {len(records)} of {len(jobs)} judged, no rank left running", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        return records
+
+    def _record(self, setup: "Setup", one: "Candidate", stored: "Stored", step: Callable[[str], None]) -> "Record":
+        folder = self.out / setup.problem.stem / one.name if self.out else None
+        if self.resume and folder and (record := self._earlier(folder, setup, one)):
+            return record
+        return self.judge.judge(setup, one, **self.judged, stored=stored, out=folder, progress=step)
+
+    def _earlier(self, folder: Path, setup: "Setup", one: "Candidate") -> "Record | None":
+        from pkb.runs import earlier
+
+        # Where its weights come from is settled when it is judged.
+        asked = {key: value for key, value in setup.facts().items() if key != "state"} | {"track": self.judged["track"]}
+        timed = self.judged["rigor"] is not None
+        return earlier(folder, one.digest, self.judge.platform.name, asked, timed=timed)
+
+
+def _stored(setup: "Setup", judge: "Judge", baselines: list[str], rigor: str, store: Path | None) -> "Stored":
     from pkb.stored import asked_here, default_store, reusable
 
     return reusable(store or default_store(), asked_here(setup, judge.platform), baselines, rigor)
-
-
-def _earlier(
-    folder: Path, judge: "Judge", setup: "Setup", one: "Candidate", track: str, timed: "Rigor | None"
-) -> "Record | None":
-    from pkb.runs import earlier
-
-    # Where its weights come from is settled when it is judged.
-    asked = {key: value for key, value in setup.facts().items() if key != "state"} | {"track": track}
-    return earlier(folder, one.digest, judge.platform.name, asked, timed=timed is not None)
 
 
 def _check_profiler(name: str | None, out: Path | None) -> None:

@@ -122,13 +122,11 @@ class Setup:
         taken = self.state == BY_NAME and self.problem.takes(held, self.size)
         return replace(self, state=BY_NAME if taken else BY_SEED)
 
-    def prepare(
-        self, world: World, seeds: Seeds, trial: int, oracle: bool = False, jitter: float = 0.0, first: int = 0
-    ) -> None:
+    def prepare(self, world: World, seeds: Seeds, trial: int, oracle: bool = False, first: int = 0) -> None:
         """Have every rank draw the inputs of one trial, from call `first` on, each from seeds of its own."""
 
         def message(rank: int) -> Message:
-            drawing = self.drawing(seeds, trial, rank, self.calls, first, jitter)
+            drawing = self.drawing(seeds, trial, rank, self.calls, first)
             return {"do": "prepare", "oracle": oracle, "recipe": self.recipe(seeds, trial), **drawing}
 
         world.ask(message, "prepare", self.limits.trial_s)
@@ -186,14 +184,20 @@ class Setup:
         place = (self.problem.stem, trial, call)
         drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else (*place, "decoy") if decoy else place
         late = seeds.random(*place, "late")
-        # Alone, nobody can be late.
-        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter * (self.world > 1)
+        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
         return {
             "seed": seeds.of(*drawn, rank),
             "shared_seed": seeds.of(*drawn, "shared"),
-            "delay": delay if rank == slow_rank else 0.0,
+            "delay": delay if rank == slow_rank and self._has_latecomer(trial, call) else 0.0,
             "bump": self._bump(seeds, trial, call, rank),
         }
+
+    def _has_latecomer(self, trial: int, call: int) -> bool:
+        """Waiting is most of what a trial costs: it is done where it can show something."""
+        if self.world == 1 or trial == PROBE_TRIAL:
+            # Alone, nobody is late; and with the same inputs in all calls, what is read too early hardly differs.
+            return False
+        return trial != HIDDEN_TRIAL or call == self.calls // 2
 
     def _bump(self, seeds: Seeds, trial: int, call: int, rank: int) -> list[float]:
         """Where this rank changes one element of its inputs, as shares of tensors and elements; empty for nowhere."""
