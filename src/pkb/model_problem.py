@@ -130,7 +130,7 @@ class ModelProblem(Problem):
         always, own = seeds
         if not by_name:
             return {"construct": own}
-        drawn = [weight.told() for weight in self.weights(size) if weight.name != without]
+        drawn = [weight.told() for weight in self.weights(size) if weight.values != without]
         return {"construct": always, "draw": own, "weights": drawn}
 
     def built(self, entry: Any, case: Case, recipe: Mapping[str, Any]) -> nn.Module:

@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Any
 from unittest.mock import patch
@@ -40,12 +40,14 @@ class Weight:
     """One entry of a state dict, and how it is drawn."""
 
     name: str
+    values: str
+    """Whose values it takes: its own, or those of another name for the same tensor."""
     shape: tuple[int, ...]
     how: Normal
 
     def drawn(self, seed: int, device: torch.device | str) -> Tensor:
         """The same values for the same seed and name, in whatever order weights are drawn."""
-        own = hashlib.sha256(f"{seed}:{self.name}".encode()).digest()
+        own = hashlib.sha256(f"{seed}:{self.values}".encode()).digest()
         generator = torch.Generator(device=device).manual_seed(int.from_bytes(own[:7], "big"))
         count = math.prod(self.shape)
         values = torch.randn(min(count, _TABLE), generator=generator, device=device)
@@ -56,22 +58,25 @@ class Weight:
 
     def told(self) -> list[Any]:
         """As a message has it."""
-        return [self.name, list(self.shape), self.how.mean, self.how.std]
+        return [self.name, self.values, list(self.shape), self.how.mean, self.how.std]
 
     @classmethod
     def heard(cls, told: Sequence[Any]) -> "Weight":
-        name, shape, mean, std = told
-        return cls(name, tuple(shape), Normal(mean, std))
+        name, values, shape, mean, std = told
+        return cls(name, values, tuple(shape), Normal(mean, std))
 
 
 def weights(model: nn.Module, special: Mapping[str, Normal]) -> list[Weight]:
-    """The parameters of a model. Buffers stay as their constructor made them."""
-    return [
-        Weight(f"{path}.{name}".lstrip("."), tuple(tensor.shape), _special(f"{path}.{name}", special) or how)
-        for path, module in model.named_modules()
-        for name, tensor in module.named_parameters(recurse=False)
-        for how in [_usual(module, name, tensor)]
-    ]
+    """The parameters of a model, a shared one by each of its names. Buffers stay as their constructor made them."""
+    first: dict[Tensor, Weight] = {}
+    found = []
+    for path, module in model.named_modules():
+        for short, tensor in module.named_parameters(recurse=False):
+            name = f"{path}.{short}".lstrip(".")
+            how = _special(name, special) or _usual(module, short, tensor)
+            one = first.setdefault(tensor, Weight(name, name, tuple(tensor.shape), how))
+            found.append(replace(one, name=name))
+    return found
 
 
 def fill(model: nn.Module, drawn: Sequence[Weight], seed: int) -> None:
@@ -100,7 +105,7 @@ def held_by(model: nn.Module) -> dict[str, list[int]]:
 
 
 def _special(name: str, special: Mapping[str, Normal]) -> Normal | None:
-    return next((how for pattern, how in special.items() if fnmatch(name.lstrip("."), pattern)), None)
+    return next((how for pattern, how in special.items() if fnmatch(name, pattern)), None)
 
 
 def _usual(module: nn.Module, name: str, tensor: Tensor) -> Normal:

@@ -82,7 +82,13 @@ def evaluate(
     extra = baselines_named(baselines)
     if reuse_baselines and not (extra and timed and not warm_cache):
         raise UsageError("--reuse-baselines goes with --baselines and --measure-perf, and without --warm-cache")
-    posed = {"nproc": nproc, "size": o.chosen_size(size, m, n), "dtype": dtype, "trials": trials, "inputs": inputs}
+    posed: dict[str, Any] = {
+        "nproc": nproc,
+        "size": o.chosen_size(size, m, n),
+        "dtype": dtype,
+        "trials": trials,
+        "inputs": inputs,
+    }
     judged = {"tolerance": _tolerance(atol, rtol), "track": track, "rigor": timed, "profile": profile is not None}
     with Judge(platform, Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout), sandbox) as judge:
         setups = [judge.pose(problem, **posed) for problem, _ in jobs]

@@ -92,7 +92,7 @@ class _Bench:
         """Its results spoiled, an argument or a weight ignored, an operation left out."""
         problem, case = self.setup.problem, self.setup.case(0, 0)
         arguments = enumerate(zip(problem.arguments, problem.inputs(case), strict=False))
-        weights = [told[0] for told in (self.setup.recipe(self.judge.seeds, 0) or {})["weights"]]
+        weights = list(dict.fromkeys(told[1] for told in (self.setup.recipe(self.judge.seeds, 0) or {})["weights"]))
         return [
             *(_Variant(name, name) for name in _OF_MODELS),
             *(_Variant(f"ignore {name}", f"{STALE} {k}") for k, (name, value) in arguments if list(tensors(value))),
