@@ -22,6 +22,9 @@ _GROWTH, _SHRINKAGE = 2.0, 0.25
 """Of an element smaller than the root mean square, in units of that; and of a larger one. Signs stay, and no element
 becomes so large that a reference might overflow."""
 
+_COPIED = 256 << 20
+"""Bytes of a result."""
+
 
 @dataclass
 class Call:
@@ -88,6 +91,15 @@ class Call:
         names = self.problem.arguments
         mutated = {name: self.args[names.index(name)] for name in self.problem.mutates}
         return describe([output, mutated] if mutated else [output], returned), returned
+
+    def left(self, output: Any) -> list[Tensor]:
+        """Copies of all that, in the order of the device's work: what comes later than the call's end is too late.
+
+        None where they would be large.
+        """
+        leaves = self.leaves(output)[1]
+        small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _COPIED
+        return [leaf.detach().clone() for leaf in leaves] if small else []
 
     def _changed_arguments(self) -> list[str]:
         again = self.fresh_args()

@@ -190,6 +190,7 @@ class Rank:
                 poison(outputs[-1:], self.device)
                 call.begin()
                 outputs.append(self.solution(*call.args))
+            left = self.calls[-1].left(outputs[-1])
         self.platform.delay(0.0)
         self.platform.synchronize()
         self.held = [[] for _ in outputs]
@@ -201,6 +202,7 @@ class Rank:
         returned = any(leaf["aliases"] for result in results for leaf in result["leaves"])
         self.worn, self.calls = [] if returned else self.calls, []
         self.first = self.first or self.held[0]
+        self.held[-1] = left or self.held[-1]
         return {"results": results}, []
 
     def hand_over(self, pieces: list[list[list[list[int]] | None]]) -> tuple[Message, list[Tensor]]:
