@@ -3,7 +3,8 @@
     python benchmarks/gpu_speed.py
 
 One Triton candidate on one rank: five trials, 500 calls to warm up, 100 timed ones. Then 20 references in one batch
-in the same way.
+in the same way. Then what is compiled: a shipped CUDA source by NVRTC, in a process of its own, and a `load_inline`
+candidate that the cache knows.
 """
 
 import subprocess
@@ -19,6 +20,38 @@ from pkb.registry import problems
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "solutions" / "triton" / "1_allreduce_triton.py"
 BATCH = 20
+BY_NVRTC = """
+import runpy, sys, time, torch
+from pkb.cuda_lib import compile
+source = runpy.run_path(sys.argv[1])["SOURCE"]
+torch.zeros(1, device="cuda")
+start = time.monotonic()
+compile(source, "one_shot", "two_shot", options=["-DWORLD=4"], dtype=torch.bfloat16)
+print(time.monotonic() - start)
+"""
+INLINE = """
+import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = '''
+#include <torch/extension.h>
+#include <c10/cuda/CUDAStream.h>
+__global__ void copy(const float *from, float *to, long count) {
+    long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+    if (i < count) to[i] = from[i];
+}
+torch::Tensor copied(torch::Tensor from) {
+    auto to = torch::empty_like(from);
+    copy<<<(from.numel() + 255) / 256, 256, 0, c10::cuda::getCurrentCUDAStream()>>>(
+        from.data_ptr<float>(), to.data_ptr<float>(), from.numel());
+    return to;
+}
+'''
+module = load_inline("copying", "torch::Tensor copied(torch::Tensor);", CUDA, functions=["copied"])
+
+def solution(tensor):
+    return module.copied(tensor)
+"""
 
 
 def cold() -> float:
@@ -40,9 +73,25 @@ def batch() -> float:
     return (time.monotonic() - start) / BATCH
 
 
+def by_nvrtc() -> float:
+    command = [sys.executable, "-c", BY_NVRTC, str(ROOT / "solutions" / "cuda" / "1_allreduce_cuda.py")]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def inline() -> tuple[float, float]:
+    """Seconds to build, and to find what was built."""
+    with Judge() as judge:
+        setup = judge.pose("allreduce", nproc=1, trials=1)
+        records = [judge.judge(setup, Candidate.of(INLINE.encode())) for _ in range(2)]
+    assert all(record.correct for record in records), records[0].reason
+    return records[0].seconds["build"], records[1].seconds["build"]
+
+
 def main() -> None:
     print(f"one Triton candidate, one rank, 5 trials, 500 + 100 calls, cold: {cold():.1f} s (target 12)")
     print(f"{BATCH} problems in a batch, each: {batch():.1f} s (target 4)")
+    print(f"two kernels by NVRTC: {by_nvrtc():.2f} s (target 1)")
+    print("a load_inline candidate: {:.1f} s to build, {:.2f} s when the cache has it (target 0.5)".format(*inline()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One rank that puts the device group next to gloo: every collective, dtype and sub-group must agree.
 
-Started by test_device_group.py as: run_device_group.py STORE_FILE WORLD RANK SHARED_FOLDER
+Started by device_group.py as: run_device_group.py STORE_FILE WORLD DEVICE SHARED_FOLDER RANK
 """
 
 import sys
@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
 
-from pkb.platforms import _device_group
+from pkb.platforms import _device_group, platforms
 from pkb.platforms._symmetric import SymmetricMemory
 
 SLOT = 4096
@@ -21,16 +21,17 @@ COPIED_ONLY = [torch.complex64, torch.float8_e4m3fn, torch.bool]
 
 
 def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Noughts and ones: exact in every dtype and in any order of sums."""
-    return torch.randint(0, 2, shape).to(dtype)
+    """Noughts and ones: exact in every dtype and in any order of sums. The same on every device."""
+    return torch.randint(0, 2, shape, device="cpu").to(dtype).to(torch.empty(0).device)
 
 
-def agree(name: str, our_call, our_group, their_call, their_group) -> None:
-    """The same call on both groups, from the same inputs."""
+def agree(name: str, device: str, our_call, our_group, their_call, their_group) -> None:
+    """The same call on both groups, from the same inputs, ours on the device."""
     results = []
-    for call, group in ((our_call, our_group), (their_call, their_group)):
+    for call, group, place in ((our_call, our_group, device), (their_call, their_group, "cpu")):
         torch.manual_seed(dist.get_rank() + 17)
-        results.append(call(group))
+        with torch.device(place):
+            results.append([tensor.cpu() for tensor in call(group)])
     for ours, theirs in zip(*results, strict=True):
         assert torch.equal(ours.to(torch.complex128), theirs.to(torch.complex128)), (name, ours, theirs)
 
@@ -125,8 +126,11 @@ def large(group):
     return [x]
 
 
-def main() -> None:
-    store, world, rank, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+def enter(device: str, rank: int, world: int, folder: Path) -> None:
+    """Make device groups known: on a GPU as its platform does, on the CPU over small slots of its symmetric memory."""
+    if device == "cuda":
+        platforms()["shared-gpu"].enter(rank, world, folder)
+        return
     memory = SymmetricMemory(folder)
 
     def rendezvous(count, name, rank, size, store):
@@ -134,6 +138,11 @@ def main() -> None:
         return buffer, memory.meet(buffer, name, rank, size, store)
 
     _device_group.register("cpu", rendezvous, SLOT)
+
+
+def main() -> None:
+    store, world, device, folder, rank = sys.argv[1], int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), int(sys.argv[5])
+    enter(device, rank, world, folder)
     dist.init_process_group(
         _device_group.BACKEND, init_method=f"file://{store}", world_size=world, rank=rank, timeout=timedelta(seconds=60)
     )
@@ -144,11 +153,11 @@ def main() -> None:
     for pair, size in (((ours, theirs), world), ((own_half, gloo_half), world // 2)):
         for dtype in DTYPES:
             for call in movements(size, dtype) + reductions(size, dtype):
-                agree(f"{call.__name__} {dtype} {size}", call, pair[0], call, pair[1])
+                agree(f"{call.__name__} {dtype} {size}", device, call, pair[0], call, pair[1])
         for dtype in COPIED_ONLY:
             for ours_call, gloo_call in zip(movements(size, dtype), movements(size, torch.float64), strict=True):
-                agree(f"{ours_call.__name__} {dtype} {size}", ours_call, pair[0], gloo_call, pair[1])
-    agree("large", large, ours, large, theirs)
+                agree(f"{ours_call.__name__} {dtype} {size}", device, ours_call, pair[0], gloo_call, pair[1])
+    agree("large", device, large, ours, large, theirs)
     objects = [None] * world
     dist.all_gather_object(objects, {"rank": rank})
     assert objects == [{"rank": r} for r in range(world)]

@@ -1,4 +1,4 @@
-"""The device-resident process group, over the CPU's symmetric memory: it agrees with gloo in everything."""
+"""The device-resident process group agrees with gloo in everything, over symmetric memory of the CPU and of a GPU."""
 
 import subprocess
 import sys
@@ -6,16 +6,34 @@ from pathlib import Path
 
 import pytest
 
+from pkb.judge.service import Service
+from pkb.platforms import platforms
 
-@pytest.mark.parametrize("world", [4])
-def test_it_agrees_with_gloo(world: int, tmp_path: Path) -> None:
+WORLD = 4
+lacking = platforms()["shared-gpu"].missing()
+
+
+def assert_it_agrees(device: str, folder: Path) -> None:
     script = Path(__file__).parent / "run_device_group.py"
-    command = [sys.executable, str(script), str(tmp_path / "store"), str(world)]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for rank in range(world)
-    ]
+    command = [sys.executable, str(script), str(folder / "store"), str(WORLD), device, str(folder)]
+    told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    ranks = [subprocess.Popen([*command, str(rank)], text=True, **told) for rank in range(WORLD)]
     outputs = [rank.communicate(timeout=120)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(outputs)
+    assert [rank.returncode for rank in ranks] == [0] * WORLD, "\n".join(outputs)
+
+
+def test_on_the_cpu(tmp_path: Path) -> None:
+    assert_it_agrees("cpu", tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")
+def test_on_one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = platforms()["shared-gpu"]
+    for name, value in platform.nursery_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    service = Service(platform.service())
+    try:
+        assert_it_agrees("cuda", tmp_path)
+    finally:
+        service.stop()

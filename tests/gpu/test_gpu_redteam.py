@@ -1,0 +1,32 @@
+"""Attempts to cheat that need a GPU are caught, by the check that their header names."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pkb.judge import Judge
+from pkb.platforms import platforms
+from pkb.redteam import LIMITS, Attempt, attempts, stage
+
+lacking = platforms()["shared-gpu"].missing()
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
+
+ATTEMPTS = [a for a in attempts(Path(__file__).parents[2] / "redteam") if a.platform == "gpu"]
+CASES = [
+    pytest.param(attempt, screened, id=attempt.path.stem + ("" if screened else "-unscreened"))
+    for attempt in ATTEMPTS
+    for screened in attempt.modes()
+]
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[Judge]:
+    with Judge("shared-gpu", LIMITS) as judge:
+        yield judge
+
+
+@pytest.mark.parametrize(("attempt", "screened"), CASES)
+def test_caught(gpu: Judge, attempt: Attempt, screened: bool) -> None:
+    finding = stage(gpu, attempt, screened)
+    assert finding.caught, f"{finding.got}: {finding.reason} {finding.unsaid}"
