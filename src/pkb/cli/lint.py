@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 _PAGE = """# How strong the problems are
 
-Printed by `{command}` on the `{platform}` platform, {today}. Each cell counts the wrong variants of a problem
-that the judge's comparison rejected; *no effect* are faults that change nothing there (sums know no order of ranks,
-integers no float8), *equivalent* are those that compute the same function, with the reason in the file. *Right* is the
-variant with another order of sums in float32, which must pass.
+Printed by `{command}` on the `{platform}` platform, {today}.
+Each cell counts the wrong variants of a problem that the judge's comparison rejected; *no effect* are faults that
+change nothing there (sums know no order of ranks, integers no float8), *equivalent* are those that compute the same
+function, with the reason in the file, *degenerate* those that pass because a published function is constant. *Right* is
+a variant that computes the same otherwise (sums in another order; of a model, no library of a vendor): it must pass.
 
-| problem | ranks | dtype | rejected | no effect | equivalent | survived | right |
-|---|---:|---|---:|---:|---:|---:|---|
+| problem | ranks | dtype | {outcomes} | right |
+|---|---:|---|{columns}---|
 """
+_WRONG = ("rejected", "no effect", "equivalent", "degenerate", "SURVIVED")
+"""What becomes of a wrong variant."""
 
 
 def register(app: typer.Typer) -> None:
@@ -53,12 +56,12 @@ def lint(
     """
     from pkb.judge import Judge, Limits
 
+    outcomes: Counter[str] = Counter()
     bad = 0
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if markdown:
             chosen = f" --suite {suite}" if suite != "parallel" else f" --nproc {nproc}" if nproc else ""
-            command = f"pkb lint {problems}{chosen} --markdown"
-            print(_PAGE.format(command=command, platform=judge.platform.name, today=date.today()), end="", flush=True)
+            _print_head(f"pkb lint {problems}{chosen} --markdown", judge.platform.name)
         for problem in o.chosen_suite(suite).select(problems):
             for name in (dtype or ("float32" if problem.builds else "float32,bfloat16")).split(","):
                 try:
@@ -68,7 +71,10 @@ def lint(
                     continue
                 findings = _findings(judge, setup)
                 bad += sum(finding.bad for finding in findings)
+                outcomes.update(finding.outcome for finding in findings)
                 _print(findings, verbose, markdown, as_json)
+    if not as_json:
+        print(f"\nIn all: {_counted(outcomes)}.")
     raise typer.Exit(1 if bad else 0)
 
 
@@ -85,6 +91,15 @@ def _findings(judge: "Judge", setup: "Setup") -> "list[Finding]":
         return [Finding(setup.problem.stem, setup.dtype, setup.world, "reference", SURVIVED, detail)]
 
 
+def _print_head(command: str, platform: str) -> None:
+    table = {"outcomes": " | ".join(_WRONG).lower(), "columns": "---:|" * len(_WRONG)}
+    print(_PAGE.format(command=command, platform=platform, today=date.today(), **table), end="", flush=True)
+
+
+def _counted(outcomes: Counter[str]) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+
+
 def _print(findings: "list[Finding]", verbose: bool, markdown: bool, as_json: bool) -> None:
     counts = Counter(finding.outcome for finding in findings)
     first = findings[0]
@@ -93,12 +108,11 @@ def _print(findings: "list[Finding]", verbose: bool, markdown: bool, as_json: bo
             print(json.dumps(asdict(finding)), flush=True)
         return
     if markdown:
-        cells = [counts[key] for key in ("rejected", "no effect", "equivalent", "SURVIVED")]
+        cells = [counts[key] for key in _WRONG]
         right = "passed" if counts["passed"] else "FALSE ALARM"
         print("|", " | ".join(map(str, (first.problem, first.world, first.dtype, *cells, right))), "|", flush=True)
         return
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    print(f"{first.problem}  {first.dtype}  {first.world} ranks: {summary}", flush=True)
+    print(f"{first.problem}  {first.dtype}  {first.world} ranks: {_counted(counts)}", flush=True)
     for finding in findings:
         if verbose or finding.bad:
             print(f"    {finding.variant}: {finding.outcome}  {finding.detail}", flush=True)
