@@ -1,6 +1,7 @@
 """`pkb lint`: are the problems strong enough to judge by?"""
 
 import json
+import shlex
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -47,7 +48,7 @@ def lint(
     timeout: o.Timeout = 10.0,
     platform: o.PlatformName = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="How each wrong variant was rejected.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The page docs/strength.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the pages docs/*strength.md.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Plant faults in a problem's reference: every wrong variant must be rejected, the right one must pass.
@@ -60,8 +61,7 @@ def lint(
     bad = 0
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if markdown:
-            chosen = f" --suite {suite}" if suite != "parallel" else f" --nproc {nproc}" if nproc else ""
-            _print_head(f"pkb lint {problems}{chosen} --markdown", judge.platform.name)
+            _print_head(judge.platform.name)
         for problem in o.chosen_suite(suite).select(problems):
             for name in (dtype or ("float32" if problem.builds else "float32,bfloat16")).split(","):
                 try:
@@ -91,8 +91,9 @@ def _findings(judge: "Judge", setup: "Setup") -> "list[Finding]":
         return [Finding(setup.problem.stem, setup.dtype, setup.world, "reference", SURVIVED, detail)]
 
 
-def _print_head(command: str, platform: str) -> None:
+def _print_head(platform: str) -> None:
     table = {"outcomes": " | ".join(_WRONG).lower(), "columns": "---:|" * len(_WRONG)}
+    command = shlex.join(["pkb", *sys.argv[1:]])
     print(_PAGE.format(command=command, platform=platform, today=date.today(), **table), end="", flush=True)
 
 

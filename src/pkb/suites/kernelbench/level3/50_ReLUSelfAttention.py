@@ -48,4 +48,5 @@ PROBLEM = ModelProblem(
 EQUIVALENT = {
     "ignore c_proj.weight": "the projection is never applied",
     "ignore c_proj.bias": "the projection is never applied",
+    "skip __getitem__": "inputs are as long as the mask",
 }
