@@ -217,3 +217,20 @@ def test_marked_lines_are_those_that_the_evidence_names(browser: Chromium, tmp_p
     browser.until("document.getElementById('sample').open")
     marked = browser.run("[...document.querySelectorAll('.marked')].map((line) => line.textContent.trim())")
     assert marked == ["dist.all_reduce(total)"]
+
+
+def test_each_turn_of_a_refined_sample_can_be_unfolded(browser: Chromium, tmp_path: Path) -> None:
+    sample = add(tmp_path / "run", "1_allreduce", "1", timed=timing(1.5))
+    for turn, verdict, times, source in (("1", "WRONG", None, ZEROS), ("2", "CORRECT", timing(1.5), CANDIDATE)):
+        judged = add(tmp_path / "turns", "1_allreduce", turn, verdict, times, source)
+        shutil.copytree(judged, sample / "turns" / turn)
+    opened(browser, page_of(tmp_path / "run"))
+    browser.click("#row-0 th a")
+    browser.until("document.getElementById('sample').open")
+    folds = "[...document.querySelectorAll('#sample details')].filter((one) => one.textContent.startsWith('Turn'))"
+    assert browser.run(f"{folds}.map((one) => one.firstChild.textContent)") == [
+        "Turn 1: WRONG",
+        "Turn 2: CORRECT, 1.5 times as fast",
+    ]
+    assert "3 of 128 elements differ" in browser.run(f"{folds}[0].textContent")
+    assert ZEROS.strip() == text(browser, "#sample [aria-label='Candidate of turn 1']").strip()

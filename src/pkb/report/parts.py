@@ -30,8 +30,19 @@ def part(row: Row) -> dict[str, Any] | None:
         "profile": record.profile,
         "source": _cut(sample.source),
         "logs": {str(rank): _log(sample.folder, rank) for rank in range(row.world)},
+        "turns": [told for turn in sample.turns if (told := _turn(Sample(row.problem, turn)))],
         **_times(record),
     }
+
+
+def _turn(sample: Sample) -> dict[str, Any] | None:
+    """One of several, in short; None where it has not been judged."""
+    record = sample.record
+    if record is None:
+        return None
+    speedup = record.timing["speedup"] if record.timing else None
+    said = {"verdict": record.verdict, "reason": record.reason, "speedup": speedup}
+    return {"turn": sample.name, **said, "source": _cut(sample.source)}
 
 
 def finite(value: Any) -> Any:

@@ -125,6 +125,21 @@ function times(sample, part) {
   );
 }
 
+function turns(part) {
+  if (!part.turns.length) return [];
+  return titledPart(
+    "Turns",
+    part.turns.map((turn) => {
+      const pace = turn.speedup === null ? "" : `, ${Number(turn.speedup.toPrecision(3))} times as fast`;
+      const said = el("p", {}, turn.reason);
+      return folded(`Turn ${turn.turn}: ${turn.verdict}${pace}`, [
+        said,
+        turn.source === null ? nothing("It has no candidate.") : code(turn.source, `Candidate of turn ${turn.turn}`),
+      ]);
+    }),
+  );
+}
+
 function logs(part) {
   const written = Object.entries(part.logs).filter(([, text]) => text);
   if (!written.length) return [];
@@ -183,6 +198,7 @@ function inside(sample) {
     ...(isEmpty(part.evidence) ? [] : titledPart("Evidence", tree(part.evidence))),
     ...(isEmpty(part.warnings) ? [] : titledPart("What the screen warns of", tree(part.warnings))),
     sides(sample, part),
+    ...turns(part),
     ...times(sample, part),
     ...(part.profile ? titledPart("Profile", tree(part.profile)) : []),
     ...logs(part),
