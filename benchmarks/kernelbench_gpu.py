@@ -1,0 +1,87 @@
+"""The kernels that we ship for models, at the published sizes: judged, and timed against eager and compiled references.
+
+    python benchmarks/kernelbench_gpu.py [--kernels 'L1_19*'] [--baseline compile-default] [--dtype float32]
+
+Before that, how long one judgement of L1/1 takes, from a cold shell and in a batch: five trials and 100 timed calls.
+Exit code 1 if a kernel is not CORRECT.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.judge.rigor import RIGORS
+from pkb.record import Record
+from pkb.registry import load
+
+SOLUTIONS = Path(__file__).parents[1] / "solutions" / "kernelbench" / "triton"
+RIGOR = replace(RIGORS["quick"], calls=100)
+BATCH = 5
+HEAD = """| kernel | verdict | eager us | compiled us | kernel us | over eager | 95 % | over compiled | % of light |
+|---|---|---:|---:|---:|---:|---|---:|---:|"""
+
+
+def first(judge: Judge) -> Record:
+    kernel = Candidate.read(SOLUTIONS / "L1_1_Square_matrix_multiplication__triton.py")
+    return judge.judge(judge.pose("L1/1", size="paper", trials=5), kernel, rigor=RIGOR)
+
+
+def print_speed() -> None:
+    start = time.monotonic()
+    said = subprocess.run([sys.executable, __file__, "--cold"], capture_output=True, text=True)
+    print(f"L1/1 from a cold shell: {time.monotonic() - start:.1f} s (target 8)  {(said.stdout + said.stderr).strip()}")
+    with Judge() as judge:
+        first(judge)
+        start = time.monotonic()
+        for _ in range(BATCH):
+            first(judge)
+        print(f"L1/1 in a batch, each: {(time.monotonic() - start) / BATCH:.1f} s (target 2.5)", flush=True)
+
+
+def row(record: Record, baseline: str) -> str:
+    name, t = record.candidate["name"], record.timing
+    if not t:
+        return f"| {name} | {record.verdict} | {record.reason[:160]} | | | | | | |"
+    compiled = t["baselines"][baseline]
+    us, over = (f"{compiled['us']:.1f}", f"{compiled['speedup']:.2f}") if "us" in compiled else ("failed", "")
+    low, high = t["interval"]
+    light = f"{t['percent_of_roofline']['candidate']:.0f}" if t["percent_of_roofline"] else ""
+    times = f"{t['reference_us']:.1f} | {us} | {t['candidate_us']:.1f}"
+    return f"| {name} | {record.verdict} | {times} | {t['speedup']:.2f} | {low:.2f}-{high:.2f} | {over} | {light} |"
+
+
+def print_table(pattern: str, baseline: str, dtype: str) -> bool:
+    print(HEAD)
+    right = True
+    with Judge() as judge:
+        for path in sorted(SOLUTIONS.glob(f"{pattern}.py")):
+            setup = judge.pose(load(path.stem.removesuffix("_triton")), size="paper", dtype=dtype, trials=2)
+            record = judge.judge(setup, Candidate.read(path), rigor=RIGORS["quick"], baselines=[baseline])
+            print(row(record, baseline), flush=True)
+            right = right and record.correct
+    return right
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernels", default="L*")
+    parser.add_argument("--baseline", default="compile-default")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cold:
+        with Judge() as judge:
+            record = first(judge)
+        print(record.verdict, record.pace)
+        return
+    print_speed()
+    sys.exit(0 if print_table(options.kernels, options.baseline, options.dtype) else 1)
+
+
+if __name__ == "__main__":
+    main()
