@@ -1,46 +1,108 @@
-"""What the default checks cost: judgements with all of them, and with none that can be left out, taken in turns.
+"""What the default checks cost: judgements with all of them, with none that can be left out, and with one at a time.
 
     python benchmarks/cost_of_checks.py
 
-Left out in the plain ones: the static screen, the sandbox, the hidden size and the probe. Five trials of three calls,
-4 ranks.
+A plain judgement has five trials of three calls on 4 ranks, each rank once clearly late, compared in full. The kinds of
+judgement take turns. What is always there is timed inside them.
 """
 
+import argparse
 import statistics
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
+from pkb.judge import Judge, judgement
+from pkb.judge.trials import HIDDEN_TRIAL, PROBE_TRIAL
 from pkb.problem import Problem
 from pkb.registry import problems
 
 REPEATS = 3
+PLAIN, ALL, ON_TIME = "plain", "all checks", "plain, nobody late"
 
 
-def seconds(judge: Judge, problem: Problem, plain: bool) -> float:
-    setup = judge.pose(problem, nproc=4)
-    setup = replace(setup, extra=()) if plain else setup
-    judge.references.get(setup, judge.nursery, judge.seeds)
-    start = time.monotonic()
-    record = judge.judge(setup, Candidate.reference(problem), screen=not plain)
-    assert record.correct, record.reason
-    return time.monotonic() - start
+@dataclass(frozen=True)
+class Kind:
+    """Of judgement."""
+
+    locked: bool = False
+    screen: bool = False
+    extra: tuple[int, ...] = ()
+    on_time: bool = False
+
+
+KINDS = {
+    PLAIN: Kind(),
+    ALL: Kind(locked=True, screen=True, extra=(HIDDEN_TRIAL, PROBE_TRIAL)),
+    "static screen": Kind(screen=True),
+    "sandbox": Kind(locked=True),
+    "hidden size": Kind(extra=(HIDDEN_TRIAL,)),
+    "probe": Kind(extra=(PROBE_TRIAL,)),
+    ON_TIME: Kind(on_time=True),
+}
+INSIDE = {"check_conduct": "look at its conduct", "check_kept": "earlier results again"}
+
+
+class Bench:
+    def __init__(self, free: Judge, locked: Judge):
+        self.judges = {False: free, True: locked}
+        self.inside: dict[str, list[float]] = {name: [] for name in INSIDE}
+
+    def seconds(self, problem: Problem, kind: Kind) -> float:
+        judge = self.judges[kind.locked]
+        setup = replace(judge.pose(problem, nproc=4), extra=kind.extra)
+        judge.references.get(setup, judge.nursery, judge.seeds)
+        with patch.object(type(judge.platform), "jitter", lambda _: 0.0) if kind.on_time else self._watched():
+            start = time.monotonic()
+            record = judge.judge(setup, Candidate.reference(problem), screen=kind.screen)
+        assert record.correct, record.reason
+        return time.monotonic() - start
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        def timed(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any) -> Any:
+                start = time.monotonic()
+                try:
+                    return original(*args)
+                finally:
+                    self.inside[name].append(time.monotonic() - start)
+
+            return call
+
+        replaced: Any = {name: timed(name, getattr(judgement, name)) for name in INSIDE}
+        with patch.multiple(judgement, **replaced):
+            yield
+
+
+def ratios(bench: Bench, problem: Problem) -> dict[str, float]:
+    taken = [{kind: bench.seconds(problem, wanted) for kind, wanted in KINDS.items()} for _ in range(REPEATS)]
+    median = {kind: statistics.median(each[kind] for each in taken) for kind in KINDS}
+    print(f"{problem.stem:32} plain {median[PLAIN]:.2f} s, all checks {median[ALL]:.2f} s", flush=True)
+    return {kind: median[kind] / median[PLAIN] for kind in KINDS} | {"seconds": median[PLAIN]}
 
 
 def main() -> None:
-    ratios = []
-    with Judge(sandbox="off") as plain, Judge() as full:
-        for problem in problems()[:18]:
-            pairs = [(seconds(full, problem, False), seconds(plain, problem, True)) for _ in range(REPEATS)]
-            ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-            ratios.append(ours / theirs)
-            print(
-                f"{problem.stem:32} all checks {ours:.2f} s, plain {theirs:.2f} s, ratio {ours / theirs:.2f}",
-                flush=True,
-            )
-        level = full.sandbox.facts["level"]
-    print(f"median ratio {statistics.median(ratios):.2f} (target 1.25), sandbox {level}, platform {full.platform.name}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
+    with Judge(sandbox="off") as free, Judge() as locked:
+        bench = Bench(free, locked)
+        found = [ratios(bench, problem) for problem in problems()[:18]]
+        level = locked.sandbox.facts["level"]
+    typical = {kind: statistics.median(each[kind] for each in found) for kind in found[0]}
+    print(f"\nmedians over {len(found)} problems, platform {free.platform.name}, sandbox {level}")
+    print("| check | on top of a plain judgement |\n|---|---:|")
+    for kind in KINDS:
+        if kind not in (PLAIN, ALL, ON_TIME):
+            print(f"| {kind} | {typical[kind] - 1:+.0%} |")
+    for name, words in INSIDE.items():
+        print(f"| {words} (in every judgement) | {statistics.median(bench.inside[name]) / typical['seconds']:.1%} |")
+    print(f"| ranks that are late (in every judgement) | {1 - typical[ON_TIME]:.0%} |")
+    print(f"| all together | {typical[ALL] - 1:+.0%} (target +25 %) |")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ WHOLE_TRIAL = 1
 """The trial that draws whole numbers, for problems whose sums are then exact."""
 _ROOM = 8 << 30
 """Bytes of arguments and results that the calls of one trial may hold together: the oracle needs twice as many."""
+_CLEARLY, _A_LITTLE = (0.5, 1.0), (0.05, 0.1)
 BY_NAME, BY_SEED = "by name", "by seed"
 """Where a model's weights come from: drawn for each of the reference's names, or the constructor's own."""
 
@@ -183,21 +184,31 @@ class Setup:
     def _call(self, seeds: Seeds, trial: int, call: int, rank: int, jitter: float, decoy: bool = False) -> Message:
         place = (self.problem.stem, trial, call)
         drawn = (self.problem.stem, trial, 0) if trial == PROBE_TRIAL else (*place, "decoy") if decoy else place
-        late = seeds.random(*place, "late")
-        slow_rank, delay = late.randrange(self.world), late.uniform(0.25, 1.0) * jitter
+        late = self._lateness(seeds, trial, call) if jitter else {}
         return {
             "seed": seeds.of(*drawn, rank),
             "shared_seed": seeds.of(*drawn, "shared"),
-            "delay": delay if rank == slow_rank and self._has_latecomer(trial, call) else 0.0,
+            "delay": jitter * late.get(rank, 0.0),
             "bump": self._bump(seeds, trial, call, rank),
         }
 
-    def _has_latecomer(self, trial: int, call: int) -> bool:
-        """Waiting is most of what a trial costs: it is done where it can show something."""
+    def _lateness(self, seeds: Seeds, trial: int, call: int) -> dict[int, float]:
+        """Who is late in a call, and how much of the platform's jitter.
+
+        Waiting is most of what a trial costs: in the ordinary ones together every rank is clearly late once, in a call
+        that nobody can foresee; in all other calls some rank is, a little.
+        """
         if self.world == 1 or trial == PROBE_TRIAL:
             # Alone, nobody is late; and with the same inputs in all calls, what is read too early hardly differs.
-            return False
-        return trial != HIDDEN_TRIAL or call == self.calls // 2
+            return {}
+        draw = seeds.random(self.problem.stem, trial, call, "late")
+        if trial == HIDDEN_TRIAL:
+            return {draw.randrange(self.world): draw.uniform(*_A_LITTLE)}
+        turns = self.trials * self.calls
+        turn = seeds.random(self.problem.stem, "turns to be late").sample(range(turns), turns)[
+            trial * self.calls + call
+        ]
+        return {turn % self.world: draw.uniform(*(_CLEARLY if turn < self.world else _A_LITTLE))}
 
     def _bump(self, seeds: Seeds, trial: int, call: int, rank: int) -> list[float]:
         """Where this rank changes one element of its inputs, as shares of tensors and elements; empty for nowhere."""
