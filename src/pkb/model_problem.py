@@ -253,16 +253,15 @@ def _without_values(problem: ModelProblem, size: str) -> nn.Module:
 def _work(problem: ModelProblem, size: str, dtype: torch.dtype) -> tuple[float, tuple[float, float]]:
     """Floating-point operations, and the bytes of inputs and weights, and of results."""
     # Slow to import, and rarely needed.
-    from torch.utils.flop_counter import FlopCounterMode
+    from pkb.flops import counted
 
     model = _without_values(problem, size).to(dtype)
     case = replace(problem.case(size, "float32"), dtype=dtype, device=torch.device("meta"), published=True)
     arguments = problem.inputs(case)
     read = float(sum(t.nbytes for t in [*tensors(arguments), *tensors(model)]))
     try:
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            results = model(*arguments)
+        flops, results = counted(lambda: model(*arguments))
     except Exception:
         # What depends on values cannot run without them: the least is all that is known.
         return 0.0, (read, 0.0)
-    return float(counter.get_total_flops()), (read, float(sum(t.nbytes for t in tensors(results))))
+    return flops, (read, float(sum(t.nbytes for t in tensors(results))))
