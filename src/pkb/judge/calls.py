@@ -23,7 +23,7 @@ _GROWTH, _SHRINKAGE = 2.0, 0.25
 becomes so large that a reference might overflow."""
 
 _COPIED = 256 << 20
-"""Bytes of a result."""
+"""Bytes of a result, at the most."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Call:
     def left(self, output: Any) -> list[Tensor]:
         """Copies of all that, in the order of the device's work: what comes later than the call's end is too late.
 
-        None where they would be large.
+        No copies where they would be large.
         """
         leaves = self.leaves(output)[1]
         small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _COPIED

@@ -29,6 +29,7 @@ WHOLE_TRIAL = 1
 _ROOM = 8 << 30
 """Bytes of arguments and results that the calls of one trial may hold together: the oracle needs twice as many."""
 _CLEARLY, _A_LITTLE = (0.5, 1.0), (0.05, 0.1)
+"""How late a rank is: ranges of shares of the platform's jitter."""
 BY_NAME, BY_SEED = "by name", "by seed"
 """Where a model's weights come from: drawn for each of the reference's names, or the constructor's own."""
 
@@ -205,9 +206,8 @@ class Setup:
         if trial == HIDDEN_TRIAL:
             return {draw.randrange(self.world): draw.uniform(*_A_LITTLE)}
         turns = self.trials * self.calls
-        turn = seeds.random(self.problem.stem, "turns to be late").sample(range(turns), turns)[
-            trial * self.calls + call
-        ]
+        order = seeds.random(self.problem.stem, "turns to be late").sample(range(turns), turns)
+        turn = order[trial * self.calls + call]
         return {turn % self.world: draw.uniform(*(_CLEARLY if turn < self.world else _A_LITTLE))}
 
     def _bump(self, seeds: Seeds, trial: int, call: int, rank: int) -> list[float]:
