@@ -7,7 +7,9 @@ from pkb.case import Case
 from pkb.judge.calls import Call
 from pkb.judge.compare import raw
 from pkb.judge.given import Formless, given
-from pkb.problem import Problem
+from pkb.judge.seeds import Seeds
+from pkb.judge.trials import Setup
+from pkb.problem import Problem, Size
 from pkb.registry import load, problems
 from pkb.trees import tensors
 
@@ -75,3 +77,19 @@ def test_most_problems_can_be_sent() -> None:
         except Formless:
             formless.append(problem.stem)
     assert len(formless) <= 10, formless
+
+
+@pytest.mark.parametrize("world", [1, 2, 4, 8])
+def test_every_rank_is_clearly_late_once(world: int) -> None:
+    setup, seeds = Setup(load("1_allreduce"), Size(64, 8), "float32", world), Seeds()
+    delays = {
+        rank: [
+            call["delay"]
+            for trial in range(setup.trials)
+            for call in setup.drawing(seeds, trial, rank, setup.calls, jitter=1.0)["calls"]
+        ]
+        for rank in range(world)
+    }
+    assert [sum(delay >= 0.5 for delay in found) for found in delays.values()] == [int(world > 1)] * world
+    late = [sum(delay > 0 for delay in each) for each in zip(*delays.values(), strict=True)]
+    assert late == [int(world > 1)] * len(late), "one rank in each call, and no other"
