@@ -6,7 +6,6 @@ A plain judgement has five trials of three calls on 4 ranks, each rank once clea
 judgement take turns. What is always there is timed inside them.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -87,8 +86,6 @@ def ratios(bench: Bench, problem: Problem) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
     with Judge(sandbox="off") as free, Judge() as locked:
         bench = Bench(free, locked)
         found = [ratios(bench, problem) for problem in problems()[:18]]

@@ -29,6 +29,17 @@ def test_list_and_show() -> None:
     assert "flops" in shown
 
 
+def test_lint_prints_a_page_with_a_total() -> None:
+    ran = pkb("lint", "1", "--nproc", "2", "--dtype", "float32", "--trials", "1", "--markdown")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "`pkb lint 1 --nproc 2 --dtype float32 --trials 1 --markdown`" in ran.stdout
+    head, _, row = (line.strip("| ").split(" | ") for line in ran.stdout.splitlines() if line.startswith("|"))
+    found = dict(zip(head, row, strict=True))
+    assert (found["problem"], found["survived"], found["right"]) == ("1_allreduce", "0", "passed")
+    total = f"In all: 1 passed, {found['rejected']} rejected"
+    assert ran.stdout.splitlines()[-1].startswith(total)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -43,6 +54,7 @@ def test_list_and_show() -> None:
             "unknown platform 'tpu'; choose from auto",
         ),
         (["eval", "1", "--candidate", "reference", "--m", "4"], "give --m and --n together"),
+        (["lint", "1", "--dtype", "float31"], "unknown dtype 'float31'"),
         (["eval", "1", "--candidate", "reference", "--sandbox", "on"], "choose from auto, require, off"),
         (["eval", "1"], "either --candidate FILE, or --solutions-dir DIR with --backend NAME"),
         (["eval", "9", "--solutions-dir", str(SOLUTIONS), "--backend", "triton"], "problems that have a file there"),

@@ -93,3 +93,11 @@ def test_every_rank_is_clearly_late_once(world: int) -> None:
     assert [sum(delay >= 0.5 for delay in found) for found in delays.values()] == [int(world > 1)] * world
     late = [sum(delay > 0 for delay in each) for each in zip(*delays.values(), strict=True)]
     assert late == [int(world > 1)] * len(late), "one rank in each call, and no other"
+
+
+def test_what_a_call_left_does_not_change_later() -> None:
+    problem = load("1_allreduce")
+    call, output = Call.drawn(problem, problem.case()), torch.zeros(4)
+    (left,) = call.left(output)
+    output.fill_(1)
+    assert torch.equal(left, torch.zeros(4))

@@ -120,7 +120,7 @@ def movements(world: int, dtype: torch.dtype):
 
 
 def large(group):
-    """Several slots' worth, so that it goes in rounds."""
+    """Over the CPU's small slots it goes in rounds."""
     x = values(3 * SLOT + 5)
     dist.all_reduce(x, group=group)
     return [x]

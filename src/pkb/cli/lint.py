@@ -56,26 +56,30 @@ def lint(
     Example: pkb lint 13 --nproc 4 --verbose
     """
     from pkb.judge import Judge, Limits
+    from pkb.problem import dtype_named
 
-    outcomes: Counter[str] = Counter()
-    bad = 0
+    dtypes = [name.strip() for name in dtype.split(",")] if dtype else []
+    for name in dtypes:
+        dtype_named(name)
+    found: list[Finding] = []
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if markdown:
             _print_head(judge.platform.name)
         for problem in o.chosen_suite(suite).select(problems):
-            for name in (dtype or ("float32" if problem.builds else "float32,bfloat16")).split(","):
+            for name in dtypes or (["float32"] if problem.builds else ["float32", "bfloat16"]):
                 try:
-                    setup = judge.pose(problem, nproc=nproc, dtype=name.strip(), trials=trials)
+                    setup = judge.pose(problem, nproc=nproc, dtype=name, trials=trials)
                 except UsageError as error:
                     print(f"pkb: {error}", file=sys.stderr)
                     continue
                 findings = _findings(judge, setup)
-                bad += sum(finding.bad for finding in findings)
-                outcomes.update(finding.outcome for finding in findings)
                 _print(findings, verbose, markdown, as_json)
+                found += findings
+    if not found:
+        raise UsageError("nothing was tried: none of these problems can be posed like that; choose another --nproc")
     if not as_json:
-        print(f"\nIn all: {_counted(outcomes)}.")
-    raise typer.Exit(1 if bad else 0)
+        print(f"\nIn all: {_counted(found)}.")
+    raise typer.Exit(1 if any(finding.bad for finding in found) else 0)
 
 
 def _findings(judge: "Judge", setup: "Setup") -> "list[Finding]":
@@ -97,23 +101,24 @@ def _print_head(platform: str) -> None:
     print(_PAGE.format(command=command, platform=platform, today=date.today(), **table), end="", flush=True)
 
 
-def _counted(outcomes: Counter[str]) -> str:
-    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+def _counted(findings: "list[Finding]") -> str:
+    counts = Counter(finding.outcome for finding in findings)
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
 def _print(findings: "list[Finding]", verbose: bool, markdown: bool, as_json: bool) -> None:
-    counts = Counter(finding.outcome for finding in findings)
     first = findings[0]
     if as_json:
         for finding in findings:
             print(json.dumps(asdict(finding)), flush=True)
         return
     if markdown:
+        counts = Counter(finding.outcome for finding in findings)
         cells = [counts[key] for key in _WRONG]
         right = "passed" if counts["passed"] else "FALSE ALARM"
         print("|", " | ".join(map(str, (first.problem, first.world, first.dtype, *cells, right))), "|", flush=True)
         return
-    print(f"{first.problem}  {first.dtype}  {first.world} ranks: {_counted(counts)}", flush=True)
+    print(f"{first.problem}  {first.dtype}  {first.world} ranks: {_counted(findings)}", flush=True)
     for finding in findings:
         if verbose or finding.bad:
             print(f"    {finding.variant}: {finding.outcome}  {finding.detail}", flush=True)
