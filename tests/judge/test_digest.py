@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pkb.judge.digest import digest
+from pkb.judge.digest import digest, digests
 
 KEY = 0x1234_5678_9ABC_DEF0
 
@@ -40,3 +40,10 @@ def test_long_ones_and_those_inside_others_count_alike(monkeypatch: pytest.Monke
 
 def test_nothing_has_a_digest_too() -> None:
     assert digest(torch.empty(0), KEY) == 0
+
+
+def test_many_at_once_are_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = [torch.arange(count) for count in (9, 3, 9, 0, 3, 9, 40)]
+    apart = [digest(tensor, KEY) for tensor in tensors]
+    monkeypatch.setattr("pkb.judge.digest._AT_ONCE", 20)
+    assert digests(tensors, KEY) == apart

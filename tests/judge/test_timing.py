@@ -9,7 +9,7 @@ from pkb.cost import Cost, Link
 from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
-from pkb.judge.outside import Slope, calls_for, check_claim
+from pkb.judge.outside import Span, calls_for, check_claim
 from pkb.judge.pace import bootstrap, compared, compared_apart, is_narrow, is_steady, skew
 from pkb.judge.rigor import RIGORS, rigor_named
 from pkb.judge.sides import Plan
@@ -177,12 +177,12 @@ def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:
 
 
 def test_the_outside_clock_allows_for_noise_and_harness() -> None:
-    seen, harness = Slope(us=130, noise_us=5), Slope(us=20, noise_us=1)
+    seen, harness = Span(us=130, noise_us=5), Span(us=20, noise_us=1)
     check_claim(100, seen, harness, slack_us=10)
     with pytest.raises(Failure, match="judge's says 110"):
         check_claim(60, seen, harness, slack_us=10)
-    assert [calls_for(us, room=1000) for us in (1.0, 100.0, 1e6)] == [16, 5, 2]
-    assert [calls_for(1.0, room) for room in (40, 4, 1)] == [10, 1, 1]
+    assert [calls_for(us, room=1000) for us in (1.0, 100.0, 1e6)] == [64, 20, 2]
+    assert [calls_for(1.0, room) for room in (40, 4, 1)] == [40, 4, 1]
 
 
 def test_the_speed_of_light_by_hand() -> None:

@@ -4,6 +4,8 @@ Whoever gives the number without the tensor would have had to compute it for the
 neither be made up nor changed. Fast where the tensor lies; not for keeping secrets.
 """
 
+from collections.abc import Iterator, Sequence
+
 import torch
 from torch import Tensor
 
@@ -18,9 +20,28 @@ _STEP, _MIX, _SPREAD = -7046029254386353131, -4658895280553007687, -772359229311
 
 def digest(tensor: Tensor, key: int) -> int:
     """Sensitive to every bit and its place; the same on every device."""
-    words = _words(raw(tensor).reshape(-1))
-    parts = [_mixed(part, k * _AT_ONCE, key) for k, part in enumerate(words.split(_AT_ONCE))]
-    return int(torch.stack(parts).sum())
+    return digests([tensor], key)[0]
+
+
+def digests(tensors: Sequence[Tensor], key: int) -> list[int]:
+    """Of many at once: those alike share their launches, as waiting for each would take longer than what it is for."""
+    words = [_words(raw(tensor).reshape(-1)) for tensor in tensors]
+    found: dict[int, int] = {}
+    for places in _tables(words):
+        # A single one, which may be large, needs no copy.
+        table = torch.stack([words[k] for k in places]) if len(places) > 1 else words[places[0]][None]
+        found |= zip(places, _mixed(table, key).tolist(), strict=True)
+    return [found[k] for k in range(len(words))]
+
+
+def _tables(words: Sequence[Tensor]) -> Iterator[Sequence[int]]:
+    """Which of them fit together into tables of a moderate size."""
+    alike: dict[tuple[torch.device, int], list[int]] = {}
+    for k, row in enumerate(words):
+        alike.setdefault((row.device, len(row)), []).append(k)
+    for (_, length), places in alike.items():
+        step = max(1, _AT_ONCE // max(length, 1))
+        yield from (places[k : k + step] for k in range(0, len(places), step))
 
 
 def _words(flat: Tensor) -> Tensor:
@@ -29,7 +50,13 @@ def _words(flat: Tensor) -> Tensor:
     return (flat.clone() if flat.storage_offset() % _WORD else flat).view(torch.int64)
 
 
-def _mixed(words: Tensor, first: int, key: int) -> Tensor:
-    places = torch.arange(first, first + len(words), device=words.device) * _STEP + key
-    mixed = (words ^ places) * _MIX
-    return ((mixed ^ (mixed >> 29)) * _SPREAD).sum()
+def _mixed(table: Tensor, key: int) -> Tensor:
+    """One number for each row."""
+    starts = range(0, max(table.shape[1], 1), _AT_ONCE)
+    return torch.stack([_sums(table[:, start : start + _AT_ONCE], start, key) for start in starts]).sum(0)
+
+
+def _sums(table: Tensor, first: int, key: int) -> Tensor:
+    places = torch.arange(first, first + table.shape[1], device=table.device) * _STEP + key
+    mixed = (table ^ places) * _MIX
+    return ((mixed ^ (mixed >> 29)) * _SPREAD).sum(1)

@@ -1,9 +1,8 @@
 """The judge's own clock: a candidate's process may say anything about its time, but it cannot bend ours.
 
-The judge orders k calls, and 4k: inputs that nobody could know are drawn, the calls made, and all results digested
-under a key that is told when they are said to be done. The difference is 3k calls, without what starting and answering
-cost. What drawing and digesting cost, the trusted reference world shows, which does the same. Some of what was digested
-is revealed afterwards, and must be right.
+The judge orders stretches of calls: inputs that nobody could know are drawn, the calls made, and all results digested
+under a key that is told when they are said to be done. The trusted reference world does the same in turn, which shows
+what drawing and digesting take. Some of what was digested is revealed afterwards, and must be right.
 """
 
 import time
@@ -20,14 +19,13 @@ from pkb.judge.trials import FIRST_STRETCH
 from pkb.judge.world import garbled
 from pkb.record import Verdict
 
-_REPEATS = 5
-_LONG = 4
+_REPEATS = 6
 _FACTOR = 1.5
-_LENGTH_US = 500.0
-_MOST = 16
-"""Calls in the short stretch: few enough for a launch queue to hold four times as many."""
-STRETCHES = range(FIRST_STRETCH, FIRST_STRETCH + 2 * _REPEATS)
-"""Their numbers as trials, short and long ones in turn."""
+_LENGTH_US = 2000.0
+_LEAST, _MOST = 2, 64
+"""Calls in a stretch: few enough for a launch queue to hold them."""
+STRETCHES = range(FIRST_STRETCH, FIRST_STRETCH + _REPEATS)
+"""Their numbers as trials."""
 _PHASE = "timing by the judge's clock"
 
 Digests = list[list[list[list[int]]]]
@@ -35,11 +33,16 @@ Digests = list[list[list[list[int]]]]
 
 
 @dataclass(frozen=True)
-class Slope:
-    """Microseconds per call."""
+class Span:
+    """Microseconds per call, in the shortest of several stretches, and how much longer the next one was."""
 
     us: float
     noise_us: float
+
+    @classmethod
+    def of(cls, stretches: "list[Stretch]") -> "Span":
+        first, second = sorted(stretch.us / stretch.calls for stretch in stretches)[:2]
+        return cls(first, second - first)
 
 
 @dataclass(frozen=True)
@@ -60,31 +63,29 @@ class Stretch:
 
 
 def calls_for(claimed_us: float, room: int) -> int:
-    """In the short stretch, for a claim and a device that has room for the arguments of so many calls."""
-    return int(max(1, min(_MOST, room / _LONG, max(2.0, _LENGTH_US / max(claimed_us, 1.0)))))
+    """In a stretch, for a claim and a device that has room for the arguments of so many calls."""
+    return int(max(1, min(room, _MOST, max(_LEAST, _LENGTH_US / max(claimed_us, 1.0)))))
 
 
-def slope(side: Side, calls: int, spin_s: float, seen: Callable[[Stretch], None] = lambda stretch: None) -> Slope:
-    """How long a call takes, drawing and digesting included. `seen` may ask for results while they are there."""
-    spans: dict[int, list[float]] = {calls: [], _LONG * calls: []}
-    for repeat in range(_REPEATS):
-        for count, found in spans.items():
-            stretch = _run(side, FIRST_STRETCH + 2 * repeat + (count > calls), count, spin_s)
-            found.append(stretch.us)
-            seen(stretch)
-    short, long = (sorted(found) for found in spans.values())
-    steps = (_LONG - 1) * calls
-    return Slope((long[0] - short[0]) / steps, (long[1] - long[0] + short[1] - short[0]) / steps)
+def spans(ours: Side, theirs: Side, calls: int, seen: Callable[[Stretch], None]) -> tuple[Span, Span]:
+    """How long a call takes on either side, drawing and digesting included.
+
+    `seen` may ask for results of a stretch of theirs while they are there.
+    """
+    spin_s = max(side.spin_for(calls) for side in (ours, theirs))
+    found: dict[str, list[Stretch]] = {ours.name: [], theirs.name: []}
+    for trial in STRETCHES:
+        for side in (ours, theirs) if trial % 2 else (theirs, ours):
+            found[side.name].append(_run(side, trial, calls, spin_s))
+        seen(found[theirs.name][-1])
+    return Span.of(found[ours.name]), Span.of(found[theirs.name])
 
 
 def _run(side: Side, trial: int, count: int, spin_s: float) -> Stretch:
     setup, seconds = side.setup, side.setup.limits.trial_s
+    orders = [setup.drawing(side.seeds, trial, rank, count) for rank in range(side.world.size)]
     start = time.perf_counter()
-    side.world.ask(
-        lambda rank: {"do": "stretch", "spin_s": spin_s, **setup.drawing(side.seeds, trial, rank, count)},
-        _PHASE,
-        seconds,
-    )
+    side.world.ask(lambda rank: {"do": "stretch", "spin_s": spin_s, **orders[rank]}, _PHASE, seconds)
     key = side.seeds.of("digest", trial)
     answers = side.world.ask({"do": "digests", "key": key}, _PHASE, seconds)
     us = 1e6 * (time.perf_counter() - start)
@@ -99,7 +100,7 @@ def _run(side: Side, trial: int, count: int, spin_s: float) -> Stretch:
     return Stretch(trial, count, us, key, digests)
 
 
-def check_claim(claimed_us: float, seen: Slope, harness: Slope, slack_us: float) -> None:
+def check_claim(claimed_us: float, seen: Span, harness: Span, slack_us: float) -> None:
     """Raise unless the judge's clock bears out what the candidate's process claims."""
     taken = seen.us - harness.us
     if taken > _FACTOR * claimed_us + slack_us + seen.noise_us + harness.noise_us:

@@ -22,7 +22,7 @@ from pkb.case import Case
 from pkb.judge.baselines import COMPILED
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
-from pkb.judge.digest import digest
+from pkb.judge.digest import digests
 from pkb.judge.entering import entry_of, import_candidate, join, settle
 from pkb.judge.excerpts import excerpted, parts
 from pkb.judge.extensions import install
@@ -266,8 +266,9 @@ class Rank:
     def digests(self, key: int) -> tuple[Message, list[Tensor]]:
         """What stands for all results of the stretch."""
         results = [call.leaves(self.stopwatch.kept[k])[1] for k, call in enumerate(self.calls)]
-        digests = [[[digest(part, key) for part in parts(leaf)] for leaf in leaves] for leaves in results]
-        return {"digests": digests}, []
+        pieces = [[parts(leaf) for leaf in leaves] for leaves in results]
+        found = iter(digests([part for call in pieces for leaf in call for part in leaf], key))
+        return {"digests": [[[next(found) for _ in leaf] for leaf in call] for call in pieces]}, []
 
     def profile(self, tool: str) -> tuple[Message, list[Tensor]]:
         """The prepared calls under a profiler, which leaves what it saw in the rank's folder."""
