@@ -54,7 +54,7 @@ class Bench:
     def seconds(self, problem: Problem, kind: Kind) -> float:
         judge = self.judges[kind.locked]
         setup = replace(judge.pose(problem, nproc=4), extra=kind.extra)
-        judge.references.get(setup, judge.nursery, judge.seeds)
+        judge.references.get(setup, judge.spares, judge.seeds)
         with patch.object(type(judge.platform), "jitter", lambda _: 0.0) if kind.on_time else self._watched():
             start = time.monotonic()
             record = judge.judge(setup, Candidate.reference(problem), screen=kind.screen)

@@ -1,9 +1,10 @@
 """Everything that needs a GPU, in one command that ends within ten minutes: `make gpu-test`.
 
 The tests marked gpu, every shipped kernel judged and timed at 4 ranks, and identical code timed against itself.
-Prints a short table last; exit code 1 if anything in it is not as it should be.
+Prints a short table last; exit code 1 if anything in it is not as it should be. --out keeps the records of the kernels.
 """
 
+import argparse
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pkb.judge import Judge, Limits
 from pkb.judge.rigor import RIGORS
 from pkb.record import Pace
 from pkb.registry import load
-from shipped_kernels import judged
+from shipped_kernels import HEAD, judged, row
 
 ROOT = Path(__file__).parents[1]
 LIMITS = Limits(load_s=60, trial_s=20)
@@ -41,16 +42,17 @@ def tests() -> Line:
     return Line("tests/gpu", ran.returncode == 0, last, time.monotonic() - start)
 
 
-def kernels(judge: Judge) -> list[Line]:
+def kernels(judge: Judge, out: Path | None) -> list[Line]:
     lines = []
-    for record in judged(judge, ["cuda", "triton"], [4], "paper", "bfloat16", "quick"):
+    print(HEAD)
+    for record in judged(judge, ["cuda", "triton"], [4], "paper", "bfloat16", "quick", out):
         timing = record.timing
         seen = record.reason[:80] if not timing else f"{record.verdict} {record.pace} {timing['speedup']:.2f}x"
         if timing and timing["percent_of_roofline"]:
             seen += f", {timing['percent_of_roofline']['candidate']:.0f} % of light"
         name = f"{record.candidate['name']}, {record.setup['world']} ranks"
         lines.append(Line(name, record.correct, seen, sum(record.seconds.values())))
-        print(f"{name}: {seen}", flush=True)
+        print(row(record), flush=True)
     return lines
 
 
@@ -70,12 +72,15 @@ def identical(judge: Judge) -> Line:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
     start = time.monotonic()
     lines = [tests()]
     with Judge(limits=LIMITS) as judge:
         if judge.platform.name == "cpu":
             sys.exit("no GPU platform here; `pkb doctor` says what is missing")
-        lines += [*kernels(judge), identical(judge)]
+        lines += [*kernels(judge, options.out), identical(judge)]
     print()
     for line in lines:
         print(f"{'ok  ' if line.passed else 'FAIL'}  {line.what:48} {line.seen:60} {line.seconds:6.1f} s")

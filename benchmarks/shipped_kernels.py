@@ -1,8 +1,9 @@
 """The kernels that we ship, judged and timed: speed-up over the reference, and percent of the speed of light.
 
-    python benchmarks/shipped_kernels.py --worlds 2 4 --size paper --dtype bfloat16
+    python benchmarks/shipped_kernels.py --worlds 2 4 --size paper --dtype bfloat16 [--out DIR]
 
-Prints a table in Markdown. Exit code 1 if one of them is not CORRECT.
+Prints a table in Markdown; --out keeps the records, as runs `w2` and `w4` there.
+Exit code 1 if one of them is not CORRECT.
 """
 
 import argparse
@@ -30,11 +31,14 @@ def _number(stem: str) -> int:
     return int(stem.partition("_")[0])
 
 
-def judged(judge: Judge, backends: list[str], worlds: list[int], size: str, dtype: str, rigor: str) -> Iterator[Record]:
+def judged(
+    judge: Judge, backends: list[str], worlds: list[int], size: str, dtype: str, rigor: str, out: Path | None = None
+) -> Iterator[Record]:
     for world in worlds:
         for stem, path in shipped(backends):
             setup = judge.pose(stem, nproc=world, size=size, dtype=dtype, trials=3)
-            yield judge.judge(setup, Candidate.read(path), rigor=RIGORS[rigor])
+            folder = out / f"w{world}" / stem / path.stem if out else None
+            yield judge.judge(setup, Candidate.read(path), rigor=RIGORS[rigor], out=folder)
 
 
 def row(record: Record) -> str:
@@ -56,11 +60,12 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--rigor", default="quick", choices=RIGORS)
     parser.add_argument("--platform", default="auto")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     print(HEAD)
     right = True
     with Judge(options.platform) as judge:
-        wanted = (options.backends, options.worlds, options.size, options.dtype, options.rigor)
+        wanted = (options.backends, options.worlds, options.size, options.dtype, options.rigor, options.out)
         for record in judged(judge, *wanted):
             print(row(record), flush=True)
             right = right and record.correct

@@ -57,7 +57,8 @@ def test_an_extension_is_built_once_and_found_again(gpu: Judge) -> None:
     built, found = (gpu.judge(setup, Candidate.of(EXTENSION.encode())) for _ in range(2))
     assert built.correct, built.reason
     assert found.correct, found.reason
-    assert found.seconds["build"] < built.seconds["build"] / 4
+    assert built.seconds["build"] > 0
+    assert "build" not in found.seconds
 
 
 def test_a_compilers_complaint_reaches_the_record(gpu: Judge) -> None:

@@ -156,13 +156,13 @@ def test_faults_are_found(judge: Judge, fault: str) -> None:
 
 def test_draws_inside_a_forward_agree_with_the_oracle_s(judge: Judge) -> None:
     setup = judge.pose(RECURRENT, trials=2)
-    calls = judge.references.get(setup, judge.nursery, judge.seeds).calls.values()
+    calls = judge.references.get(setup, judge.spares, judge.seeds).calls.values()
     assert all(0 < call.outputs[0].own.rms < 1e-5 for call in calls)
 
 
 def test_active_dropout_is_the_oracle_s_too(judge: Judge) -> None:
     setup = judge.pose(DROPOUT, trials=1, size="paper")
-    calls = judge.references.get(setup, judge.nursery, judge.seeds).calls
+    calls = judge.references.get(setup, judge.spares, judge.seeds).calls
     assert 0 < calls[0, 0, 0].outputs[0].own.rms < 1e-5
     assert judge.judge(setup, Candidate.reference(DROPOUT)).correct
 

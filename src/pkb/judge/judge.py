@@ -23,7 +23,7 @@ from pkb.judge.rigor import Rigor
 from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
-from pkb.judge.sides import launch_gap
+from pkb.judge.spares import Spares, launch_gap
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
@@ -55,6 +55,13 @@ class Judge:
         self.unbuildable: dict[str, Failure] = {}
         """Why candidates, by digest, do not compile, where somebody has tried already."""
         self._nursery: Nursery | None = None
+        self._spares: Spares | None = None
+
+    @property
+    def spares(self) -> Spares:
+        """Born in the nursery, for references."""
+        self._spares = self._spares or Spares(self.nursery, self.limits)
+        return self._spares
 
     @property
     def nursery(self) -> Nursery:
@@ -73,7 +80,7 @@ class Judge:
         self.sandbox.close()
         if self._nursery:
             self._nursery.close()
-            self._nursery = None
+            self._nursery = self._spares = None
 
     def interrupt(self) -> None:
         """From another thread: what is under way fails for want of a nursery."""
@@ -139,9 +146,9 @@ class Judge:
     def times(self, setup: Setup, modes: Sequence[str], rigor: Rigor) -> Iterator[tuple[str, Times]]:
         """Time the reference by itself, eager or compiled: each mode as soon as it is done. Raises Failure."""
         try:
-            yield from reference_times(setup, self.nursery, self.seeds, rigor, modes)
+            yield from reference_times(setup, self.spares, self.seeds, rigor, modes)
         except Failure as failure:
-            self.give_up_if_lost(failure)
+            self.recover(failure)
             raise
 
     def make_ready(
@@ -158,9 +165,24 @@ class Judge:
             with seen.timed("build"):
                 build(seen.libraries, candidate, self.sandbox, self.nursery, setup.limits)
 
-    def give_up_if_lost(self, failure: Failure) -> None:
-        """The next judgement starts a new nursery."""
-        if failure.evidence.get("check") == "nursery":
+    def bear_ahead(self, setup: Setup, timed: bool) -> None:
+        """Begin with the worlds that this judgement will need, and the next one."""
+        if self.sandbox.facts.get("processes") != "closed":
+            # The last candidate could have reached what was left over.
+            self.spares.drop()
+        self.spares.bear(setup.world, choice=timed)
+        self.sandbox.bear(self.nursery, setup.world, setup.limits)
+
+    def recover(self, failure: Failure) -> None:
+        """Leave nothing to the next judgement that this failure may have spoilt."""
+        lost = failure.evidence.get("check") == "nursery"
+        try:
+            if self._spares and not lost:
+                self._spares.drop()
+                self.sandbox.drop()
+        except Failure:
+            lost = True
+        if lost:
             self.close()
 
     @contextmanager
@@ -171,6 +193,7 @@ class Judge:
         with self.sandbox.world(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
             if timed:
+                self.spares.settle()
                 seen.launch_gap_us = launch_gap(world)
             # Nothing outside its folder can be counted on to be visible there.
             problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"

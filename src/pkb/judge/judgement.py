@@ -53,13 +53,14 @@ class Judgement:
         """Whatever the candidate does is a verdict."""
         try:
             self._admit()
+            self.judge.bear_ahead(self.setup, timed=self.asked.rigor is not None)
             self._expect(self.setup)
             self._try()
             if self.asked.profile:
                 self._profile()
         except Failure as failure:
             self.seen.fail(failure)
-            self.judge.give_up_if_lost(failure)
+            self.judge.recover(failure)
         return self._record()
 
     def _admit(self) -> None:
@@ -72,7 +73,7 @@ class Judgement:
     def _expect(self, setup: Setup) -> None:
         self.progress("reference")
         with self.seen.timed("reference"):
-            self.seen.reference = self.judge.references.get(setup, self.judge.nursery, self.judge.seeds)
+            self.seen.reference = self.judge.references.get(setup, self.judge.spares, self.judge.seeds)
 
     def _try(self) -> None:
         """Load, check every trial, time. Raises the first Failure."""
@@ -110,8 +111,9 @@ class Judgement:
         if self.asked.rigor is None:
             return
         self.progress("timing")
-        expected, gap_us = self.seen.expected, self.seen.launch_gap_us
-        timing = measure(world, setup, self.judge.seeds, expected, self.asked.rigor, gap_us, self.asked.baselines)
+        judge, expected, gap_us = self.judge, self.seen.expected, self.seen.launch_gap_us
+        rigor, baselines = self.asked.rigor, self.asked.baselines
+        timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, gap_us, baselines)
         check_conduct(world, self.asked.track, setup.limits.trial_s)
         self.seen.timing = with_stored(timing, self.asked.stored)
 
@@ -129,7 +131,7 @@ class Judgement:
                 world.end()
                 return profile
         except Failure as failure:
-            self.judge.give_up_if_lost(failure)
+            self.judge.recover(failure)
             return profile_of({}, [failure.reason])
 
     @property

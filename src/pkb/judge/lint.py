@@ -79,7 +79,7 @@ class _Bench:
     def __init__(self, judge: Judge, setup: Setup):
         # Faults must show in the ordinary trials.
         self.judge, self.setup = judge, replace(setup, extra=())
-        self.reference: Reference = judge.references.get(self.setup, judge.nursery, judge.seeds)
+        self.reference: Reference = judge.references.get(self.setup, judge.spares, judge.seeds)
         self._world: World | None = None
 
     def variants(self) -> list[_Variant]:

@@ -9,9 +9,9 @@ from torch import Tensor
 from pkb.judge.compare import Expected, OwnError, overflows
 from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
-from pkb.judge.nursery import Nursery
 from pkb.judge.results import Outputs, Result, excerpts_of, handed_over, run_trial
 from pkb.judge.seeds import Seeds
+from pkb.judge.spares import Spares
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.record import Verdict
@@ -64,18 +64,18 @@ class References:
     def __init__(self) -> None:
         self._kept: OrderedDict[Setup, Reference] = OrderedDict()
 
-    def get(self, setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
+    def get(self, setup: Setup, spares: Spares, seeds: Seeds) -> Reference:
         if setup not in self._kept:
-            self._kept[setup] = compute(setup, nursery, seeds)
+            self._kept[setup] = compute(setup, spares, seeds)
         self._kept.move_to_end(setup)
         while len(self._kept) > 1 and sum(r.nbytes() for r in self._kept.values()) > _CACHE_BYTES:
             self._kept.popitem(last=False)
         return self._kept[setup]
 
 
-def compute(setup: Setup, nursery: Nursery, seeds: Seeds) -> Reference:
+def compute(setup: Setup, spares: Spares, seeds: Seeds) -> Reference:
     reference = Reference()
-    with reference_world(setup, nursery) as world:
+    with as_reference(spares.take(setup.world), setup) as world:
         for trial in setup.all_trials:
             reference.calls |= expected_calls(world, setup, seeds, trial)
         world.end()
@@ -105,11 +105,9 @@ def _pooled(call: ExpectedCall, reference: Reference) -> list[Expected]:
     ]
 
 
-def reference_world(setup: Setup, nursery: Nursery, compiled: str = "") -> World:
-    """A started world that has the problem's own solution loaded, or what torch.compile makes of it."""
-    world = World(nursery, setup.world, setup.limits, blame=Verdict.ENVIRONMENT)
+def as_reference(world: World, setup: Setup, compiled: str = "") -> World:
+    """The world with the problem's own solution loaded, or what torch.compile makes of it."""
     try:
-        world.start()
         order = {"do": "load", "problem": str(setup.problem.path), "compiled": compiled}
         world.ask(order, "load", setup.limits.load_s)
     except BaseException:

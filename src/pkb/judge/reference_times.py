@@ -13,12 +13,12 @@ from typing import Any
 
 from pkb.judge.baselines import EAGER
 from pkb.judge.failure import Failure
-from pkb.judge.nursery import Nursery
 from pkb.judge.pace import Spans, block_medians, bootstrap, compared, is_steady
-from pkb.judge.reference import reference_world
+from pkb.judge.reference import as_reference
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
-from pkb.judge.sides import Plan, Side, launch_gap
+from pkb.judge.sides import Plan, Side
+from pkb.judge.spares import Spares, launch_gap
 from pkb.judge.timing import compiled_sides, rounds
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World
@@ -29,17 +29,17 @@ Times = dict[str, Any]
 
 
 def reference_times(
-    setup: Setup, nursery: Nursery, seeds: Seeds, rigor: Rigor, modes: Sequence[str]
+    setup: Setup, spares: Spares, seeds: Seeds, rigor: Rigor, modes: Sequence[str]
 ) -> Iterator[tuple[str, Times]]:
     """Each mode as soon as it is timed. Raises Failure where not even the eager reference can be."""
     waiting = list(modes)
     while waiting:
-        with _eager(setup, nursery, seeds, rigor) as (eager, gap_us):
+        with _eager(setup, spares, seeds, rigor) as (eager, gap_us):
             well = True
             while waiting and well:
                 mode = waiting.pop(0)
                 try:
-                    times = _timed(mode, eager, gap_us, rigor)
+                    times = _timed(mode, eager, spares, gap_us, rigor)
                 except Failure as failure:
                     if mode == EAGER or failure.evidence.get("check") == "nursery":
                         raise
@@ -49,9 +49,9 @@ def reference_times(
 
 
 @contextmanager
-def _eager(setup: Setup, nursery: Nursery, seeds: Seeds, rigor: Rigor) -> Iterator[tuple[Side, float]]:
+def _eager(setup: Setup, spares: Spares, seeds: Seeds, rigor: Rigor) -> Iterator[tuple[Side, float]]:
     """The reference as it is, warm, and its launch gap."""
-    with reference_world(setup, nursery) as world:
+    with as_reference(spares.take(setup.world), setup) as world:
         gap_us = launch_gap(world)
         plan = Plan.of(world, setup, seeds, rigor, _WORLDS, _result_bytes(world, setup, seeds))
         side = Side(EAGER, world, plan, setup, seeds)
@@ -67,11 +67,11 @@ def _result_bytes(world: World, setup: Setup, seeds: Seeds) -> int:
     return max(answer["result_bytes"] for answer in world.ask({"do": "weigh"}, "timing", setup.limits.trial_s))
 
 
-def _timed(mode: str, eager: Side, gap_us: float, rigor: Rigor) -> Times:
+def _timed(mode: str, eager: Side, spares: Spares, gap_us: float, rigor: Rigor) -> Times:
     platform = eager.world.nursery.platform
     eager.forget()
     with ExitStack() as stack:
-        sides, failed = compiled_sides([] if mode == EAGER else [mode], eager, gap_us, rigor, stack)
+        sides, failed = compiled_sides([] if mode == EAGER else [mode], eager, spares, gap_us, rigor, stack)
         if failed:
             return failed[mode]
         before, both = platform.clocks(), [eager, *sides]

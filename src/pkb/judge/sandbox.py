@@ -51,13 +51,29 @@ class Sandbox:
         self._refused: dict[str, str] = {}
         self._proved = False
         self._wrapped: Nursery | None = None
+        self._unborn: World | None = None
+
+    def bear(self, nursery: Nursery, size: int, limits: Limits) -> None:
+        """Begin with a world that `world` will be asked for, where births take long and it is known how."""
+        if self._proved and nursery.platform.spare_ranks >= size:
+            self.drop()
+            level, inside = self._attempts[0]
+            self._unborn = World(self._nursery(level, nursery), size, limits, sandbox=inside)
+
+    def drop(self) -> None:
+        """What was begun and is not wanted any more."""
+        if self._unborn:
+            self._unborn.end(kill=True)
+            self._unborn = None
 
     def world(self, nursery: Nursery, size: int, limits: Limits, builds: bool = False) -> World:
         """A started world that waits for its candidate, at the strongest level that can be had."""
         while self._attempts:
             level, inside = self._attempts[0]
             try:
-                world = _started(World(self._nursery(level, nursery), size, limits, sandbox=inside, builds=builds))
+                world = self._begun(size, builds)
+                world = world or World(self._nursery(level, nursery), size, limits, sandbox=inside, builds=builds)
+                world.start()
             except Failure as failure:
                 # What has worked is not given up again: a candidate may have brought this about.
                 if self._proved or failure.evidence.get("check") == "nursery" or level == "off":
@@ -68,6 +84,12 @@ class Sandbox:
                 self._prove(level, world)
                 return world
         raise Failure(Verdict.ENVIRONMENT, self._unmet(), check="sandbox", refused=self._refused)
+
+    def _begun(self, size: int, builds: bool) -> World | None:
+        if builds or not self._unborn or self._unborn.size != size:
+            return None
+        world, self._unborn = self._unborn, None
+        return world
 
     def _prove(self, level: str, world: World) -> None:
         self._proved = True
@@ -92,6 +114,7 @@ class Sandbox:
         return self._wrapped
 
     def close(self) -> None:
+        self._unborn = None
         if self._wrapped:
             self._wrapped.close()
             self._wrapped = None
@@ -118,15 +141,6 @@ def advice() -> str:
         if setting.exists() and setting.read_text().strip() == forbids:
             return f"run `sudo sysctl {name.replace('/', '.')}={allows}`, or {package}"
     return f"{package}; a container needs --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-
-
-def _started(world: World) -> World:
-    try:
-        world.start()
-    except BaseException:
-        world.end(kill=True)
-        raise
-    return world
 
 
 def _wrapped_nursery(platform: Platform) -> Nursery:

@@ -16,7 +16,6 @@ from pkb.judge.world import World, garbled
 
 _MEMORY_SHARE = 0.25
 _MOST_SPIN_S = 0.25
-_SAME_GAP = 0.03
 _FIRST_CALLS = 3
 """CUDA graphs are recorded in the second call and first replayed in the third."""
 
@@ -53,17 +52,6 @@ class Plan:
         if self.warm:
             return "warm: arguments were drawn just before the block"
         return "cold: arguments of its own for each call, last cache flushed after they were drawn"
-
-
-def launch_gap(world: World) -> float:
-    """Microseconds between launches of the slowest rank. Ask before a candidate is loaded."""
-    answers = world.ask({"do": "launch_gap"}, "start", world.limits.start_s)
-    return max(float(answer["us"]) for answer in answers)
-
-
-def alike(one_us: float, other_us: float) -> bool:
-    """Whether two worlds launch at the same pace, so that it does not pass for a difference of code."""
-    return abs(one_us - other_us) <= _SAME_GAP * max(one_us, other_us)
 
 
 class Side:

@@ -14,14 +14,14 @@ from typing import Any
 from pkb.judge.check import Wrong, check_facts, check_values
 from pkb.judge.failure import Failure
 from pkb.judge.idleness import Idleness
-from pkb.judge.nursery import Nursery
 from pkb.judge.outside import STRETCHES, Span, Stretch, calls_for, check_claim, spans
 from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
-from pkb.judge.reference import Reference, expected_calls, reference_world
+from pkb.judge.reference import Reference, as_reference, expected_calls
 from pkb.judge.results import Outputs, Result, handed_over, kept_results
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
-from pkb.judge.sides import Plan, Side, alike, launch_gap
+from pkb.judge.sides import Plan, Side
+from pkb.judge.spares import Spares
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World, garbled
 from pkb.platforms import Platform
@@ -29,7 +29,6 @@ from pkb.record import Verdict
 
 _PLAUSIBLE_GROWTH = 16
 """Results whose size depends on the inputs may be so much larger than in any trial."""
-_TRIES = 5
 _COMPILING_S = 600.0
 """torch.compile may search for long."""
 
@@ -39,6 +38,7 @@ def measure(
     setup: Setup,
     seeds: Seeds,
     expected: Reference,
+    spares: Spares,
     rigor: Rigor,
     candidate_gap_us: float,
     baselines: Sequence[str] = (),
@@ -47,15 +47,15 @@ def measure(
 
     `candidate_gap_us` is the launch gap of its world, taken before the candidate was loaded.
     """
-    nursery, platform = candidate.nursery, candidate.nursery.platform
+    platform = candidate.nursery.platform
     with ExitStack() as stack:
-        reference, gap_us = twin(setup, nursery, candidate_gap_us, stack)
+        reference, gap_us = twin(setup, spares, candidate_gap_us, stack)
         plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
             side.warm_up(rigor, setup.limits.trial_s)
-        extra, failed = compiled_sides(baselines, ours, gap_us, rigor, stack)
+        extra, failed = compiled_sides(baselines, ours, spares, gap_us, rigor, stack)
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
@@ -73,30 +73,20 @@ def measure(
     )
 
 
-def twin(setup: Setup, nursery: Nursery, gap_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
-    """Fresh reference ranks that launch as fast as the candidate's, or nearly: some are born slower than others."""
-
-    def born() -> tuple[World, float]:
-        world = stack.enter_context(reference_world(setup, nursery, compiled))
-        return world, launch_gap(world)
-
-    closest = born()
-    for _ in range(_TRIES - 1):
-        if alike(closest[1], gap_us):
-            break
-        closest, other = sorted((closest, born()), key=lambda found: abs(found[1] - gap_us))
-        other[0].end()
-    return closest
+def twin(setup: Setup, spares: Spares, gap_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
+    """Fresh reference ranks that launch as fast as the candidate's, or nearly."""
+    world, found_us = spares.like(setup.world, gap_us)
+    return stack.enter_context(as_reference(world, setup, compiled)), found_us
 
 
 def compiled_sides(
-    names: Sequence[str], ours: Side, gap_us: float, rigor: Rigor, stack: ExitStack
+    names: Sequence[str], ours: Side, spares: Spares, gap_us: float, rigor: Rigor, stack: ExitStack
 ) -> tuple[list[Side], dict[str, dict[str, Any]]]:
     """The further baselines that work here; and why the others do not."""
     sides: list[Side] = []
     failed: dict[str, dict[str, Any]] = {}
     for name in names:
-        world, _ = twin(ours.setup, ours.world.nursery, gap_us, stack, compiled=name)
+        world, _ = twin(ours.setup, spares, gap_us, stack, compiled=name)
         side = Side(name, world, ours.plan, ours.setup, ours.seeds)
         try:
             side.warm_up(rigor, _COMPILING_S)

@@ -47,7 +47,7 @@ class World:
         self.workshop = nursery.folder / f"workshop-{self.number}" if builds else None
         """Of a world whose one process compiles, without peers or a GPU. It outlives the world: what was made is taken
         from here when nobody can change it any more, and the folder removed, by whoever asked for it."""
-        self.ended = False
+        self.started = self.ended = False
         self.sandbox: dict[str, Any] = {}
         """What is closed to its ranks."""
         self._spawn(sandbox)
@@ -86,11 +86,16 @@ class World:
         self.sandbox = answer.get("facts", {})
 
     def start(self) -> None:
-        """Wait until every rank has joined its process group."""
+        """Wait until every rank has joined its process group; where one cannot, end them all."""
+        if self.started:
+            return
         try:
             self.hear("start", self.limits.start_s)
-        except Failure as failure:
-            failure.verdict = Verdict.ENVIRONMENT
+            self.started = True
+        except BaseException as error:
+            self.end(kill=True)
+            if isinstance(error, Failure):
+                error.verdict = Verdict.ENVIRONMENT
             raise
 
     def ask(

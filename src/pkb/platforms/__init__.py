@@ -56,6 +56,8 @@ class Platform(Protocol):
     """Whether a profiler can say what ran on its devices."""
     clock_source: str
     """What its clocks read, for the record."""
+    spare_ranks: int
+    """How many are born before they are needed: 0 where that takes no time."""
     clock_slack_us: float
     """How far the judge's own clock may differ, per call, from an honest rank's."""
 

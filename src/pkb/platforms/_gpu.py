@@ -25,6 +25,7 @@ class Gpu:
 
     clock_source = "device events behind a spin"
     names_kernels = True
+    spare_ranks = 8
     clock_slack_us = 15.0
 
     def memory_limit(self, world: int) -> int | None:

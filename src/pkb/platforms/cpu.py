@@ -27,6 +27,7 @@ class Cpu:
     clock_source = "host clock"
     # More ranks than cores wait for each other's turns.
     names_kernels = False
+    spare_ranks = 0
     clock_slack_us = 20_000.0
 
     def missing(self) -> str | None:

@@ -1,0 +1,101 @@
+"""Reference ranks that are born before they are needed.
+
+On a GPU a birth takes most of a second. And processes are born unequal: some launch kernels faster than others, for
+good, so that identical code would read differently in two of them. From several, one can be chosen.
+"""
+
+from dataclasses import dataclass
+
+from pkb.judge.limits import Limits
+from pkb.judge.nursery import Nursery
+from pkb.judge.world import World
+from pkb.record import Verdict
+
+_AT_ONCE, _NEXT = 3, 2
+_TRIES = 5
+_SAME_GAP = 0.02
+
+
+@dataclass
+class _Spare:
+    world: World
+    gap_us: float | None = None
+    """Between launches; None until it is measured."""
+
+    def gap(self) -> float:
+        if self.gap_us is None:
+            self.world.start()
+            self.gap_us = launch_gap(self.world)
+        return self.gap_us
+
+
+class Spares:
+    """Worlds without a problem yet, all of one size."""
+
+    def __init__(self, nursery: Nursery, limits: Limits):
+        self.nursery, self._limits = nursery, limits
+        self._waiting: list[_Spare] = []
+
+    def bear(self, size: int, choice: bool) -> None:
+        """Begin with some more, where births take long, without waiting for them; with several, if one is chosen."""
+        self._make_room(size)
+        wanted = self._room(size) if choice else min(_NEXT, self._room(size))
+        for _ in range(min(_AT_ONCE, wanted - len(self._waiting))):
+            self._waiting.append(self._birth(size))
+
+    def take(self, size: int) -> World:
+        """Any, started."""
+        self._make_room(size)
+        spare = self._waiting.pop(0) if self._waiting else self._birth(size)
+        spare.world.start()
+        return spare.world
+
+    def like(self, size: int, gap_us: float) -> tuple[World, float]:
+        """The one that launches most nearly at this pace, and its own pace. Afterwards no birth is under way."""
+        self._make_room(size)
+        tries = _TRIES - len(self._waiting)
+        self._sort(gap_us)
+        while tries > 0 and not (self._waiting and alike(self._waiting[0].gap(), gap_us)):
+            self._waiting.append(self._birth(size))
+            self._sort(gap_us)
+            self._end_beyond(max(1, self._room(size)))
+            tries -= 1
+        closest = self._waiting.pop(0)
+        return closest.world, closest.gap()
+
+    def settle(self) -> None:
+        """Wait until no birth is under way."""
+        for spare in self._waiting:
+            spare.world.start()
+
+    def drop(self) -> None:
+        """What a candidate may have reached."""
+        self._end_beyond(0, kill=True)
+
+    def _room(self, size: int) -> int:
+        return min(_TRIES, self.nursery.platform.spare_ranks // size)
+
+    def _birth(self, size: int) -> _Spare:
+        return _Spare(World(self.nursery, size, self._limits, blame=Verdict.ENVIRONMENT))
+
+    def _sort(self, gap_us: float) -> None:
+        self._waiting.sort(key=lambda spare: abs(spare.gap() - gap_us))
+
+    def _make_room(self, size: int) -> None:
+        if any(spare.world.size != size for spare in self._waiting):
+            self._end_beyond(0)
+
+    def _end_beyond(self, count: int, kill: bool = False) -> None:
+        while len(self._waiting) > count:
+            self._waiting.pop().world.end(kill)
+
+
+def launch_gap(world: World) -> float:
+    """Microseconds between launches of the slowest rank. Ask before a candidate is loaded."""
+    answers = world.ask({"do": "launch_gap"}, "start", world.limits.start_s)
+    return max(float(answer["us"]) for answer in answers)
+
+
+def alike(one_us: float, other_us: float) -> bool:
+    """Whether two worlds launch at the same pace, so that it does not pass for a difference of code."""
+    return abs(one_us - other_us) <= _SAME_GAP * max(one_us, other_us)

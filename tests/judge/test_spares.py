@@ -1,0 +1,95 @@
+"""Reference ranks that are born before they are needed. On the CPU births take no time; here they are made to wait."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.judge.rigor import Rigor
+from pkb.judge.world import World
+from pkb.platforms import platform_named
+from pkb.record import Verdict
+from pkb.registry import load
+
+RIGOR = Rigor("few", 2, 1.0, calls=4, calls_per_block=2, most_pairs=2, checked_blocks=1)
+DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    monkeypatch.setattr(platform_named("cpu"), "spare_ranks", 4)
+    with Judge("cpu") as judge:
+        yield judge
+
+
+def born(judge: Judge) -> list[World]:
+    return [spare.world for spare in judge.spares._waiting]
+
+
+def with_gaps(judge: Judge, *gaps_us: float) -> None:
+    judge.spares.drop()
+    for gap_us in gaps_us:
+        judge.spares._waiting.append(judge.spares._birth(1))
+        judge.spares._waiting[-1].gap_us = gap_us
+    judge.spares.settle()
+
+
+def test_the_closest_in_pace_is_taken_and_the_others_wait_on(judge: Judge) -> None:
+    with_gaps(judge, 1.6, 1.9, 1.8)
+    world, gap_us = judge.spares.like(1, 1.81)
+    assert gap_us == 1.8
+    assert world.started
+    assert len(born(judge)) == 2
+
+
+def test_others_are_born_when_none_is_close(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    coming = iter([1.5, 1.72, 1.0])
+    monkeypatch.setattr("pkb.judge.spares.launch_gap", lambda world: next(coming))
+    with_gaps(judge, 1.6, 1.9)
+    assert judge.spares.like(1, 1.71)[1] == 1.72
+    assert len(born(judge)) == 3
+
+
+def test_the_closest_must_do_in_the_end(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    coming = iter([1.0, 1.2, 1.1, 1.3, 1.15])
+    monkeypatch.setattr("pkb.judge.spares.launch_gap", lambda world: next(coming))
+    assert judge.spares.like(1, 1.8)[1] == 1.3
+    assert next(coming, None) is None
+    assert len(born(judge)) == 3
+
+
+def test_two_are_enough_where_none_is_chosen(judge: Judge) -> None:
+    judge.spares.bear(1, choice=False)
+    assert len(born(judge)) == 2
+
+
+def test_worlds_of_another_size_make_room(judge: Judge) -> None:
+    judge.spares.bear(1, choice=True)
+    before = born(judge)
+    assert len(before) == 3
+    judge.spares.bear(2, choice=True)
+    assert [world.size for world in born(judge)] == [2, 2]
+    assert all(world.ended for world in before)
+
+
+def test_judgements_leave_spares_to_each_other_unless_one_goes_wrong(judge: Judge) -> None:
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
+    left = born(judge)
+    assert left
+    assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
+    assert any(world.ended or world in born(judge) for world in left)
+    assert judge.judge(setup, Candidate.of(DIES), rigor=RIGOR, screen=False).verdict is Verdict.CRASH
+    assert born(judge) == []
+    assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
+
+
+def test_nothing_is_left_that_a_candidate_could_have_reached(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge.spares.bear(1, choice=True)
+    left = born(judge)
+    judge.sandbox.facts = {"level": "limits"}
+    judge.bear_ahead(judge.pose("allreduce", nproc=1), timed=True)
+    assert all(world.ended for world in left)
+    assert len(born(judge)) == 3
