@@ -15,7 +15,7 @@ from pkb.judge.rigor import RIGORS
 from pkb.record import Pace
 from pkb.registry import load
 
-PROBLEMS = (1, 2, 7, 8, 12, 13, 16, 18, 27, 45, 52, 73)
+PROBLEMS = (1, 2, 7, 8, 12, 13, 16, 18, 20, 45, 52, 73)
 WORLDS = (1, 2, 4)
 
 
@@ -45,11 +45,11 @@ def main() -> None:
                 distances.append(abs(t["speedup"] - 1))
                 misjudged += record.pace is not Pace.TIE
                 times = f"{t['reference_us']:9.1f} {t['candidate_us']:9.1f} us"
-                queued = f"queued {t['queued']['reference']:.0%}"
+                gait = "gait {reference:.2f} {candidate:.2f}".format(**t["gait_us"])
                 seconds = sum(record.seconds.values())
                 print(
                     f"{problem.stem:40} W={world}  {t['speedup']:.3f} ({low:.3f}-{high:.3f}) {record.pace:6} {times}  "
-                    f"{queued}  {seconds:.1f} s",
+                    f"{gait}  {seconds:.1f} s",
                     flush=True,
                 )
     total = len(options.problems) * len(options.worlds)

@@ -94,7 +94,7 @@ _UNKNOWN_THEN: dict[str, Any] = {
     "cache": "not looked after",
     "roofline_us": None,
     "percent_of_roofline": {},
-    "launch_gap_us": {},
+    "gait_us": {},
     "outside_us": {},
     "checked_calls": 0,
     "clocks": {},

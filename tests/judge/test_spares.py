@@ -18,7 +18,7 @@ DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
-    monkeypatch.setattr(platform_named("cpu"), "spare_ranks", 4)
+    monkeypatch.setattr(platform_named("cpu"), "spare_worlds", lambda size: 4 // size)
     with Judge("cpu") as judge:
         yield judge
 
@@ -27,33 +27,33 @@ def born(judge: Judge) -> list[World]:
     return [spare.world for spare in judge.spares._waiting]
 
 
-def with_gaps(judge: Judge, *gaps_us: float) -> None:
+def with_gaits(judge: Judge, *gaits_us: float) -> None:
     judge.spares.drop()
-    for gap_us in gaps_us:
+    for gait_us in gaits_us:
         judge.spares._waiting.append(judge.spares._birth(1))
-        judge.spares._waiting[-1].gap_us = gap_us
+        judge.spares._waiting[-1].gait_us = gait_us
     judge.spares.settle()
 
 
 def test_the_closest_in_pace_is_taken_and_the_others_wait_on(judge: Judge) -> None:
-    with_gaps(judge, 1.6, 1.9, 1.8)
-    world, gap_us = judge.spares.like(1, 1.81)
-    assert gap_us == 1.8
+    with_gaits(judge, 1.6, 1.9, 1.8)
+    world, gait_us = judge.spares.like(1, 1.81)
+    assert gait_us == 1.8
     assert world.started
     assert len(born(judge)) == 2
 
 
 def test_others_are_born_when_none_is_close(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     coming = iter([1.5, 1.72, 1.0])
-    monkeypatch.setattr("pkb.judge.spares.launch_gap", lambda world: next(coming))
-    with_gaps(judge, 1.6, 1.9)
+    monkeypatch.setattr("pkb.judge.spares.gait", lambda world: next(coming))
+    with_gaits(judge, 1.6, 1.9)
     assert judge.spares.like(1, 1.71)[1] == 1.72
     assert len(born(judge)) == 3
 
 
 def test_the_closest_must_do_in_the_end(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     coming = iter([1.0, 1.2, 1.1, 1.3, 1.15])
-    monkeypatch.setattr("pkb.judge.spares.launch_gap", lambda world: next(coming))
+    monkeypatch.setattr("pkb.judge.spares.gait", lambda world: next(coming))
     assert judge.spares.like(1, 1.8)[1] == 1.3
     assert next(coming, None) is None
     assert len(born(judge)) == 3

@@ -23,7 +23,7 @@ from pkb.judge.rigor import Rigor
 from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
-from pkb.judge.spares import Spares, launch_gap
+from pkb.judge.spares import Spares, gait
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
@@ -194,7 +194,7 @@ class Judge:
             seen.logs = world.logs
             if timed:
                 self.spares.settle()
-                seen.launch_gap_us = launch_gap(world)
+                seen.gait_us = gait(world)
             # Nothing outside its folder can be counted on to be visible there.
             problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"
             problem.write_bytes(setup.problem.path.read_bytes())

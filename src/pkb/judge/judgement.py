@@ -111,9 +111,9 @@ class Judgement:
         if self.asked.rigor is None:
             return
         self.progress("timing")
-        judge, expected, gap_us = self.judge, self.seen.expected, self.seen.launch_gap_us
+        judge, expected, gait_us = self.judge, self.seen.expected, self.seen.gait_us
         rigor, baselines = self.asked.rigor, self.asked.baselines
-        timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, gap_us, baselines)
+        timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, gait_us, baselines)
         check_conduct(world, self.asked.track, setup.limits.trial_s)
         self.seen.timing = with_stored(timing, self.asked.stored)
 

@@ -72,7 +72,8 @@ def spans(ours: Side, theirs: Side, calls: int, seen: Callable[[Stretch], None])
 
     `seen` may ask for results of a stretch of theirs while they are there.
     """
-    spin_s = max(side.spin_for(calls) for side in (ours, theirs))
+    # Half of what a timed block is given, in which calls are also marked and memory is poisoned.
+    spin_s = max(side.spin_for(calls) for side in (ours, theirs)) / 2
     found: dict[str, list[Stretch]] = {ours.name: [], theirs.name: []}
     for trial in STRETCHES:
         for side in (ours, theirs) if trial % 2 else (theirs, ours):

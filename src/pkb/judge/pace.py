@@ -41,8 +41,8 @@ class Timing:
     roofline_us: float | None
     """The speed of light of this problem on this hardware; None where we have no figures of it."""
     percent_of_roofline: dict[str, float]
-    launch_gap_us: dict[str, float]
-    """From one tiny kernel to the next: a trait of processes, which the reference's ranks were chosen to share."""
+    gait_us: dict[str, float]
+    """What a few small kernels take: a trait of processes, which the reference's ranks were chosen to share."""
     outside_us: dict[str, float]
     """The judge's own clock: what a call took by it, and what of that was harness."""
     checked_calls: int

@@ -225,15 +225,15 @@ class Rank:
         with self.watch.asleep():
             return self.watch.report() | {"epochs": self.epochs}, []
 
-    def launch_gap(self) -> tuple[Message, list[Tensor]]:
-        """This process's gap between launches, the ranks measuring in turn."""
-        gap = 0.0
+    def gait(self) -> tuple[Message, list[Tensor]]:
+        """How long this process's launches take, the ranks measuring in turn."""
+        us = 0.0
         for turn in range(self.world):
             if turn == self.rank:
-                gap = self.stopwatch.clock.launch_gap()
+                us = self.stopwatch.clock.gait()
             self.stopwatch.meet()
             self.platform.synchronize()
-        return {"us": gap}, []
+        return {"us": us}, []
 
     def weigh(self) -> tuple[Message, list[Tensor]]:
         """What the prepared calls and the last output weigh, and how much this rank's device could still take."""

@@ -78,7 +78,7 @@ def compute(setup: Setup, spares: Spares, seeds: Seeds) -> Reference:
     with as_reference(spares.take(setup.world), setup) as world:
         for trial in setup.all_trials:
             reference.calls |= expected_calls(world, setup, seeds, trial)
-        world.end()
+        world.dismiss()
     return reference.pooled(reference)
 
 

@@ -55,7 +55,7 @@ class Sandbox:
 
     def bear(self, nursery: Nursery, size: int, limits: Limits) -> None:
         """Begin with a world that `world` will be asked for, where births take long and it is known how."""
-        if self._proved and nursery.platform.spare_ranks >= size:
+        if self._proved and nursery.platform.spare_worlds(size):
             self.drop()
             level, inside = self._attempts[0]
             self._unborn = World(self._nursery(level, nursery), size, limits, sandbox=inside)

@@ -13,20 +13,21 @@ from pkb.record import Verdict
 
 _AT_ONCE, _NEXT = 3, 2
 _TRIES = 5
-_SAME_GAP = 0.02
+_SAME_ALONE, _SAME_TOGETHER = 0.015, 0.03
+"""Of a world of one, and of several ranks, whose time depends less on how fast they launch."""
 
 
 @dataclass
 class _Spare:
     world: World
-    gap_us: float | None = None
-    """Between launches; None until it is measured."""
+    gait_us: float | None = None
+    """None until it is measured."""
 
-    def gap(self) -> float:
-        if self.gap_us is None:
+    def gait(self) -> float:
+        if self.gait_us is None:
             self.world.start()
-            self.gap_us = launch_gap(self.world)
-        return self.gap_us
+            self.gait_us = gait(self.world)
+        return self.gait_us
 
 
 class Spares:
@@ -50,18 +51,18 @@ class Spares:
         spare.world.start()
         return spare.world
 
-    def like(self, size: int, gap_us: float) -> tuple[World, float]:
+    def like(self, size: int, gait_us: float) -> tuple[World, float]:
         """The one that launches most nearly at this pace, and its own pace. Afterwards no birth is under way."""
         self._make_room(size)
         tries = _TRIES - len(self._waiting)
-        self._sort(gap_us)
-        while tries > 0 and not (self._waiting and alike(self._waiting[0].gap(), gap_us)):
+        self._sort(gait_us)
+        while tries > 0 and not (self._waiting and alike(self._waiting[0].gait(), gait_us, size)):
             self._waiting.append(self._birth(size))
-            self._sort(gap_us)
+            self._sort(gait_us)
             self._end_beyond(max(1, self._room(size)))
             tries -= 1
         closest = self._waiting.pop(0)
-        return closest.world, closest.gap()
+        return closest.world, closest.gait()
 
     def settle(self) -> None:
         """Wait until no birth is under way."""
@@ -73,13 +74,13 @@ class Spares:
         self._end_beyond(0, kill=True)
 
     def _room(self, size: int) -> int:
-        return min(_TRIES, self.nursery.platform.spare_ranks // size)
+        return self.nursery.platform.spare_worlds(size)
 
     def _birth(self, size: int) -> _Spare:
         return _Spare(World(self.nursery, size, self._limits, blame=Verdict.ENVIRONMENT))
 
-    def _sort(self, gap_us: float) -> None:
-        self._waiting.sort(key=lambda spare: abs(spare.gap() - gap_us))
+    def _sort(self, gait_us: float) -> None:
+        self._waiting.sort(key=lambda spare: abs(spare.gait() - gait_us))
 
     def _make_room(self, size: int) -> None:
         if any(spare.world.size != size for spare in self._waiting):
@@ -90,12 +91,13 @@ class Spares:
             self._waiting.pop().world.end(kill)
 
 
-def launch_gap(world: World) -> float:
-    """Microseconds between launches of the slowest rank. Ask before a candidate is loaded."""
-    answers = world.ask({"do": "launch_gap"}, "start", world.limits.start_s)
+def gait(world: World) -> float:
+    """Of the slowest rank, in microseconds. Ask before a candidate is loaded."""
+    answers = world.ask({"do": "gait"}, "start", world.limits.start_s)
     return max(float(answer["us"]) for answer in answers)
 
 
-def alike(one_us: float, other_us: float) -> bool:
+def alike(one_us: float, other_us: float, size: int) -> bool:
     """Whether two worlds launch at the same pace, so that it does not pass for a difference of code."""
-    return abs(one_us - other_us) <= _SAME_GAP * max(one_us, other_us)
+    same = _SAME_ALONE if size == 1 else _SAME_TOGETHER
+    return abs(one_us - other_us) <= same * max(one_us, other_us)

@@ -40,22 +40,22 @@ def measure(
     expected: Reference,
     spares: Spares,
     rigor: Rigor,
-    candidate_gap_us: float,
+    candidate_gait_us: float,
     baselines: Sequence[str] = (),
 ) -> Timing:
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true.
 
-    `candidate_gap_us` is the launch gap of its world, taken before the candidate was loaded.
+    `candidate_gait_us` is the launch gap of its world, taken before the candidate was loaded.
     """
     platform = candidate.nursery.platform
     with ExitStack() as stack:
-        reference, gap_us = twin(setup, spares, candidate_gap_us, stack)
+        reference, gait_us = twin(setup, spares, candidate_gait_us, stack)
         plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
             side.warm_up(rigor, setup.limits.trial_s)
-        extra, failed = compiled_sides(baselines, ours, spares, gap_us, rigor, stack)
+        extra, failed = compiled_sides(baselines, ours, spares, gait_us, rigor, stack)
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
@@ -64,29 +64,29 @@ def measure(
         for sample in samples:
             _check(sample, ours, expected)
         for side in (ours, *extra):
-            side.world.end()
+            side.world.dismiss()
     timing = _timing(ours, theirs, plan, rigor, platform)
     table = {side.name: _baseline(side, theirs) for side in extra} | failed
-    gaps = {"reference": gap_us, "candidate": candidate_gap_us}
+    gaits = {"reference": gait_us, "candidate": candidate_gait_us}
     return replace(
-        timing, launch_gap_us=gaps, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table
+        timing, gait_us=gaits, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table
     )
 
 
-def twin(setup: Setup, spares: Spares, gap_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
+def twin(setup: Setup, spares: Spares, gait_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
     """Fresh reference ranks that launch as fast as the candidate's, or nearly."""
-    world, found_us = spares.like(setup.world, gap_us)
+    world, found_us = spares.like(setup.world, gait_us)
     return stack.enter_context(as_reference(world, setup, compiled)), found_us
 
 
 def compiled_sides(
-    names: Sequence[str], ours: Side, spares: Spares, gap_us: float, rigor: Rigor, stack: ExitStack
+    names: Sequence[str], ours: Side, spares: Spares, gait_us: float, rigor: Rigor, stack: ExitStack
 ) -> tuple[list[Side], dict[str, dict[str, Any]]]:
     """The further baselines that work here; and why the others do not."""
     sides: list[Side] = []
     failed: dict[str, dict[str, Any]] = {}
     for name in names:
-        world, _ = twin(ours.setup, spares, gap_us, stack, compiled=name)
+        world, _ = twin(ours.setup, spares, gait_us, stack, compiled=name)
         side = Side(name, world, ours.plan, ours.setup, ours.seeds)
         try:
             side.warm_up(rigor, _COMPILING_S)
@@ -222,7 +222,7 @@ def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platfo
         cache=plan.cache,
         roofline_us=light,
         percent_of_roofline={name: 100 * light / us for name, us in times.items()} if light else {},
-        launch_gap_us={},
+        gait_us={},
         outside_us={},
         checked_calls=0,
         clocks={},

@@ -228,12 +228,27 @@ class World:
         """Let the ranks leave, or kill them; the command lines of processes that they had left behind."""
         if self.ended:
             return []
-        self.ended = True
         if not kill:
-            for channel in self.channels:
-                with contextlib.suppress(ChannelClosed):
-                    channel.send({"do": "leave"})
+            self._let_leave()
         answer = self.nursery.order({"do": "end", "world": self.number, "kill": kill})
+        self._close()
+        return answer["left"]
+
+    def dismiss(self) -> None:
+        """Let ranks that are trusted leave, in their own time where that takes long and disturbs nobody."""
+        if not self.nursery.platform.spare_worlds(self.size):
+            self.end()
+        elif not self.ended:
+            self._let_leave()
+            self._close()
+
+    def _let_leave(self) -> None:
+        for channel in self.channels:
+            with contextlib.suppress(ChannelClosed):
+                channel.send({"do": "leave"})
+
+    def _close(self) -> None:
+        self.ended = True
         for channel in self.channels:
             channel.close()
         self.logs.close()
@@ -241,7 +256,6 @@ class World:
             shutil.rmtree(folder, ignore_errors=True)
         for rank in range(self.size):
             self.nursery.exits.pop((self.number, rank), None)
-        return answer["left"]
 
 
 def garbled(world: World, rank: int, phase: str) -> Failure:

@@ -22,10 +22,10 @@ class Clock(Protocol):
     def free_bytes(self) -> int:
         """Memory that is left on the device."""
 
-    def launch_gap(self) -> float:
-        """Microseconds from one tiny kernel to the next; 0 where nothing is launched.
+    def gait(self) -> float:
+        """Microseconds that a few small kernels take, whose kind never changes; 0 where nothing is launched.
 
-        A process is fast or slow at this from its birth: 1.60 or 1.80 us on an H200, whatever it runs.
+        Launches are fast or slow in a process from its birth: by up to 8 % on an H200, whatever it runs.
         """
 
     def hold_back(self, seconds: float) -> Callable[[], bool]:
@@ -56,8 +56,6 @@ class Platform(Protocol):
     """Whether a profiler can say what ran on its devices."""
     clock_source: str
     """What its clocks read, for the record."""
-    spare_ranks: int
-    """How many are born before they are needed: 0 where that takes no time."""
     clock_slack_us: float
     """How far the judge's own clock may differ, per call, from an honest rank's."""
 
@@ -66,6 +64,9 @@ class Platform(Protocol):
 
     def most_ranks(self) -> int | None:
         """The largest world that fits; None where nothing but patience limits it."""
+
+    def spare_worlds(self, size: int) -> int:
+        """How many worlds may wait, born before they are needed: 0 where births take no time, or waiting disturbs."""
 
     def nursery_environment(self, folder: Path) -> dict[str, str]:
         """Variables that must be set before torch and Triton are imported; files may go to `folder`."""

@@ -27,7 +27,6 @@ class Cpu:
     clock_source = "host clock"
     # More ranks than cores wait for each other's turns.
     names_kernels = False
-    spare_ranks = 0
     clock_slack_us = 20_000.0
 
     def missing(self) -> str | None:
@@ -35,6 +34,9 @@ class Cpu:
 
     def most_ranks(self) -> int | None:
         return None
+
+    def spare_worlds(self, size: int) -> int:
+        return 0
 
     def service(self) -> list[str]:
         return []
@@ -91,7 +93,7 @@ class HostClock:
     def free_bytes(self) -> int:
         return _available_memory()
 
-    def launch_gap(self) -> float:
+    def gait(self) -> float:
         return 0.0
 
     def hold_back(self, seconds: float) -> Callable[[], bool]:

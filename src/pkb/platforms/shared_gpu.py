@@ -7,6 +7,7 @@ are those of `_device_group`.
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,11 @@ class SharedGpu(Gpu):
         if world == 1:
             # Alone it needs no MPS, which slows launches down; no control daemon is found at this place.
             os.environ["CUDA_MPS_PIPE_DIRECTORY"] = os.devnull
+        # As they are now: later they are watched, for what a candidate does with them.
+        import torch.distributed._symmetric_memory as symm_mem
+
         device = use_device(0)
-        _device_group.register("cuda", _rendezvous, _SLOT_BYTES)
+        _device_group.register("cuda", partial(_rendezvous, symm_mem.empty, symm_mem.rendezvous), _SLOT_BYTES)
         _let_device_groups_rendezvous()
         return device
 
@@ -67,15 +71,12 @@ class SharedGpu(Gpu):
         return super().describe() | {"mps": True, "multicast": False}
 
 
-def _rendezvous(count: int, name: str, rank: int, size: int, store: Any) -> tuple[Tensor, Any]:
-    import torch.distributed._symmetric_memory as symm_mem
-
-    meet: Any = symm_mem.rendezvous
+def _rendezvous(empty: Any, meet: Any, count: int, name: str, rank: int, size: int, store: Any) -> tuple[Tensor, Any]:
     # Torch finds the group, and its store, by name.
     register: Any = torch._C._distributed_c10d._register_process_group
     _KNOWN[name] = dist.ProcessGroup(store, rank, size)
     register(name, _KNOWN[name])
-    buffer = symm_mem.empty(count, dtype=torch.uint8, device=torch.device("cuda"))
+    buffer = empty(count, dtype=torch.uint8, device=torch.device("cuda"))
     return buffer, meet(buffer, name)
 
 
