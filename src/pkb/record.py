@@ -94,6 +94,7 @@ _UNKNOWN_THEN: dict[str, Any] = {
     "cache": "not looked after",
     "roofline_us": None,
     "percent_of_roofline": {},
+    "spread": 0.0,
     "gait_us": {},
     "outside_us": {},
     "checked_calls": 0,

@@ -134,21 +134,22 @@ def spans(*medians: float) -> list[list[list[float]]]:
 
 
 def test_the_slowest_rank_the_median_call_and_paired_blocks_count() -> None:
-    speedup, (low, high), pace = compared(spans(20, 40, 60, 80), spans(10, 20, 30, 40))
+    speedup, (low, high), pace = compared(spans(20, 40, 60, 80), spans(10, 20, 30, 40), spread=0.0)
     assert (speedup, low, high, pace) == (2.0, 2.0, 2.0, Pace.FASTER)
     assert skew(spans(20)) == 1
 
 
 def test_blocks_that_did_not_take_turns_leave_more_doubt() -> None:
     ours, theirs = spans(18, 20, 22, 26), spans(9, 10, 11, 13)
-    assert compared(ours, theirs)[1] == (2.0, 2.0)
-    speedup, (low, high), pace = compared_apart(ours, theirs, drift=1.0)
+    assert compared(ours, theirs, spread=0.0)[1] == (2.0, 2.0)
+    assert compared(ours, theirs, spread=0.25)[1] == (1.6, 2.5)
+    speedup, (low, high), pace = compared_apart(ours, theirs, drift=1.0, spread=0.0)
     assert (speedup, pace) == (2.0, Pace.FASTER)
     assert 1.3 < low < 1.9
     assert 2.1 < high < 3.0
     # The machine is a tenth slower today: so would the stored side be.
-    assert compared_apart(ours, theirs, drift=1.1)[1] == (low, pytest.approx(1.1 * high))
-    assert compared_apart(ours, theirs, drift=0.9)[1] == (pytest.approx(0.9 * low), high)
+    assert compared_apart(ours, theirs, drift=1.1, spread=0.0)[1] == (low, pytest.approx(1.1 * high))
+    assert compared_apart(ours, theirs, drift=0.9, spread=0.0)[1] == (pytest.approx(0.9 * low), high)
 
 
 def test_a_side_is_steady_when_its_own_blocks_agree() -> None:
@@ -160,7 +161,7 @@ def test_a_side_is_steady_when_its_own_blocks_agree() -> None:
     ("ratio", "pace"), [(1.019, Pace.TIE), (1.03, Pace.FASTER), (0.985, Pace.TIE), (0.97, Pace.SLOWER)]
 )
 def test_the_margin_around_one(ratio: float, pace: Pace) -> None:
-    assert compared(spans(*[100 * ratio] * 8), spans(*[100.0] * 8))[2] is pace
+    assert compared(spans(*[100 * ratio] * 8), spans(*[100.0] * 8), spread=0.0)[2] is pace
 
 
 def test_an_interval_is_as_wide_as_its_blocks_disagree() -> None:

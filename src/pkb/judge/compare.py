@@ -97,7 +97,8 @@ def compare(actual: Tensor, expected: Expected, tolerance: Tolerance | None = No
 
 def overflows(reference: Tensor, oracle: Tensor) -> bool:
     """Whether the reference left its dtype's range where the oracle did not: it is then no measure."""
-    return bool((~torch.isfinite(_wide(reference)) & torch.isfinite(_wide(oracle))).any())
+    wide = _wide(reference)
+    return not _is_finite(wide) and bool((~torch.isfinite(wide) & torch.isfinite(_wide(oracle))).any())
 
 
 def _rounds(dtype: torch.dtype) -> bool:
@@ -137,7 +138,7 @@ def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) ->
 def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
     oracle = _wide(expected.oracle)
     scale = _scale(oracle)
-    error = _relative_error(actual, oracle)
+    error = _relative_error(actual, oracle, scale)
     own = expected.own
     floor = _floor(expected.reference.dtype) if scale else 0.0
     measured = {
@@ -161,30 +162,40 @@ def _rule(measured: dict[str, float]) -> str:
 
 
 def _own_error(reference: Tensor, oracle: Tensor) -> OwnError:
-    error = _relative_error(reference, _wide(oracle))
+    wide = _wide(oracle)
+    error = _relative_error(reference, wide, _scale(wide))
     return OwnError(_rms(error), _largest(error)) if error.numel() else OwnError(0.0, 0.0)
 
 
-def _relative_error(actual: Tensor, oracle: Tensor) -> Tensor:
-    """Each error in units of its own value or of the typical one, whichever is larger.
+def _relative_error(actual: Tensor, oracle: Tensor, scale: float) -> Tensor:
+    """Each error in units of its own value or of the typical one, `scale`, whichever is larger.
 
     A rare large value must not excuse errors elsewhere, nor a value near zero, left by cancellation, forbid them.
     """
-    unit = torch.where(torch.isfinite(oracle), oracle.abs(), 0.0).clamp(min=_scale(oracle) or 1.0)
+    size = oracle.abs()
+    unit = (size if _is_finite(size) else torch.where(torch.isfinite(size), size, 0.0)).clamp(min=scale or 1.0)
     return _error(actual, oracle) / unit
 
 
 def _scale(oracle: Tensor) -> float:
-    return _rms(oracle.abs()[torch.isfinite(oracle)])
+    size = oracle.abs()
+    return _rms(size if _is_finite(size) else size[torch.isfinite(size)])
 
 
 def _error(actual: Tensor, oracle: Tensor) -> Tensor:
     """Distance to the oracle. Where the oracle is not finite, the same value is no error and any other infinite."""
     wide = _wide(actual)
     error = (wide - oracle).abs()
+    if _is_finite(error):
+        return error
     alike = (wide == oracle) | (wide.isnan() & oracle.isnan())
     special = ~torch.isfinite(oracle) | ~torch.isfinite(wide)
     return torch.where(special, torch.where(alike, 0.0, math.inf), error)
+
+
+def _is_finite(wide: Tensor) -> bool:
+    """Whether all of it is, as one pass shows; a sum that overflows only leads to a closer look."""
+    return math.isfinite(float(torch.linalg.vector_norm(wide, 1)))
 
 
 def _wide(tensor: Tensor) -> Tensor:
@@ -197,7 +208,7 @@ def _floor(dtype: torch.dtype) -> float:
 
 
 def _rms(values: Tensor) -> float:
-    return float(values.square().mean().sqrt()) if values.numel() else 0.0
+    return float(torch.linalg.vector_norm(values)) / math.sqrt(values.numel()) if values.numel() else 0.0
 
 
 def _largest(values: Tensor) -> float:

@@ -33,6 +33,7 @@ from pkb.registry import load
 from pkb.screen import Track
 
 INPUTS = ("sound", "published")
+_BIRTHS = 3
 
 
 class Judge:
@@ -190,11 +191,8 @@ class Judge:
         self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False
     ) -> Iterator[tuple[World, Setup]]:
         """A started world with the candidate, made ready before, loaded on every rank; and the setup that it allows."""
-        with self.sandbox.world(self.nursery, setup.world, setup.limits) as world:
+        with self._twin_of_a_spare(setup, seen) if timed else self._unloaded(setup) as world:
             seen.logs = world.logs
-            if timed:
-                self.spares.settle()
-                seen.gait_us = gait(world)
             # Nothing outside its folder can be counted on to be visible there.
             problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"
             problem.write_bytes(setup.problem.path.read_bytes())
@@ -213,3 +211,21 @@ class Judge:
                 # Its ranks are well: let them leave by themselves.
                 world.end()
                 raise
+
+    def _unloaded(self, setup: Setup) -> World:
+        return self.sandbox.world(self.nursery, setup.world, setup.limits)
+
+    def _twin_of_a_spare(self, setup: Setup, seen: Seen) -> World:
+        """A world for a candidate, reborn if it does not launch as fast as any of the references that wait."""
+        self.spares.settle()
+        for left in reversed(range(_BIRTHS)):
+            world = self._unloaded(setup)
+            try:
+                seen.gait_us = gait(world)
+                if not left or self.spares.match(setup.world, seen.gait_us):
+                    break
+                world.end()
+            except BaseException:
+                world.end(kill=True)
+                raise
+        return world

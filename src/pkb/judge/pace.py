@@ -29,7 +29,9 @@ class Timing:
     candidate_us: float
     speedup: float
     interval: tuple[float, float]
-    """95 %, by bootstrap over pairs of blocks."""
+    """95 %, by bootstrap over pairs of blocks, and wider by the spread."""
+    spread: float
+    """The share by which identical code may differ between two processes, in calls of this length."""
     pace: Pace
     skew_us: dict[str, float]
     """Between the slowest and the fastest rank of a call: its median, by side."""
@@ -61,22 +63,32 @@ def skew(spans: Spans) -> float:
     return statistics.median(max(call) - min(call) for block in spans for call in block)
 
 
-def compared(ours: Spans, theirs: Spans) -> tuple[float, tuple[float, float], Pace]:
+def typical(spans: Spans) -> float:
+    """Microseconds of a call."""
+    return statistics.median(block_medians(spans))
+
+
+def compared(ours: Spans, theirs: Spans, spread: float) -> tuple[float, tuple[float, float], Pace]:
     """How much faster `theirs` is: the median ratio of paired blocks, its interval, and the word for it."""
     ratios = _ratios(ours, theirs)
-    low, high = bootstrap(ratios)
+    low, high = _widened(bootstrap(ratios), 1.0, spread)
     return statistics.median(ratios), (low, high), _pace(low, high)
 
 
-def compared_apart(ours: Spans, theirs: Spans, drift: float) -> tuple[float, tuple[float, float], Pace]:
+def compared_apart(ours: Spans, theirs: Spans, drift: float, spread: float) -> tuple[float, tuple[float, float], Pace]:
     """The same for blocks that did not take turns: the ratio of medians, each side resampled by itself.
 
     `drift` is how much slower what was timed on both occasions was on the later one; the interval reaches that far.
     """
     before, after = block_medians(ours), block_medians(theirs)
-    low, high = _quantiles(_resampled(before, seed=0) / _resampled(after, seed=1))
-    low, high = low * min(1.0, drift), high * max(1.0, drift)
+    sampled = _quantiles(_resampled(before, seed=0) / _resampled(after, seed=1))
+    low, high = _widened(sampled, drift, spread)
     return statistics.median(before) / statistics.median(after), (low, high), _pace(low, high)
+
+
+def _widened(interval: tuple[float, float], drift: float, spread: float) -> tuple[float, float]:
+    low, high = interval
+    return low * min(1.0, drift) / (1 + spread), high * max(1.0, drift) * (1 + spread)
 
 
 def with_stored(timing: Timing, stored: Mapping[str, Mapping[str, Any]]) -> Timing:
@@ -89,7 +101,7 @@ def _apart(times: Mapping[str, Any], timing: Timing) -> dict[str, Any]:
     if "failed" in times:
         return {"failed": times["failed"], **origin}
     drift = timing.reference_us / times["eager_us"]
-    speedup, interval, pace = compared_apart(times["blocks_us"], timing.blocks_us["candidate"], drift)
+    speedup, interval, pace = compared_apart(times["blocks_us"], timing.blocks_us["candidate"], drift, timing.spread)
     found = {"us": times["us"], "speedup": speedup, "interval": interval, "pace": pace, "paired": False, "drift": drift}
     return {**found, **origin, "blocks_us": times["blocks_us"]}
 

@@ -4,7 +4,6 @@ Modes are timed one after the other, each in turns with the eager reference: as 
 candidate is timed, so that blocks are as long, and large problems fit.
 """
 
-import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 
 from pkb.judge.baselines import EAGER
 from pkb.judge.failure import Failure
-from pkb.judge.pace import Spans, block_medians, bootstrap, compared, is_steady
+from pkb.judge.pace import block_medians, bootstrap, compared, is_steady, typical
 from pkb.judge.reference import as_reference
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
@@ -87,7 +86,7 @@ def _timed(mode: str, eager: Side, spares: Spares, gait_us: float, rigor: Rigor)
 
 def _of_one(side: Side) -> Times:
     return {
-        "us": _median(side.spans),
+        "us": typical(side.spans),
         "interval": bootstrap(block_medians(side.spans)),
         "calls_per_block": side.plan.calls,
         "warm_up_calls": side.warmed,
@@ -98,17 +97,14 @@ def _of_one(side: Side) -> Times:
 
 def _beside(eager: Side, side: Side) -> Times:
     """What the blocks of the eager reference, which took turns with it, add."""
-    speedup, interval, pace = compared(eager.spans, side.spans)
+    spread = eager.world.nursery.platform.spread(min(typical(eager.spans), typical(side.spans)))
+    speedup, interval, pace = compared(eager.spans, side.spans, spread)
     return {
         "compile_s": round(side.settling_s, 3),
-        "eager_us": _median(eager.spans),
+        "eager_us": typical(eager.spans),
         "over_eager": {"speedup": speedup, "interval": interval, "pace": pace},
         "eager_blocks_us": list(eager.spans),
     }
-
-
-def _median(spans: Spans) -> float:
-    return statistics.median(block_medians(spans))
 
 
 def _now() -> str:

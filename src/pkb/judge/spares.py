@@ -64,6 +64,10 @@ class Spares:
         closest = self._waiting.pop(0)
         return closest.world, closest.gait()
 
+    def match(self, size: int, gait_us: float) -> bool:
+        """Whether one that waits launches at this pace; or none of this size ever waits."""
+        return not self._room(size) or any(alike(spare.gait(), gait_us, size) for spare in self._waiting)
+
     def settle(self) -> None:
         """Wait until no birth is under way."""
         for spare in self._waiting:

@@ -15,7 +15,7 @@ from pkb.judge.check import Wrong, check_facts, check_values
 from pkb.judge.failure import Failure
 from pkb.judge.idleness import Idleness
 from pkb.judge.outside import STRETCHES, Span, Stretch, calls_for, check_claim, spans
-from pkb.judge.pace import Timing, block_medians, compared, is_narrow, skew
+from pkb.judge.pace import Timing, compared, is_narrow, skew, typical
 from pkb.judge.reference import Reference, as_reference, expected_calls
 from pkb.judge.results import Outputs, Result, handed_over, kept_results
 from pkb.judge.rigor import Rigor
@@ -66,7 +66,7 @@ def measure(
         for side in (ours, *extra):
             side.world.dismiss()
     timing = _timing(ours, theirs, plan, rigor, platform)
-    table = {side.name: _baseline(side, theirs) for side in extra} | failed
+    table = {side.name: _baseline(side, theirs, platform) for side in extra} | failed
     gaits = {"reference": gait_us, "candidate": candidate_gait_us}
     return replace(
         timing, gait_us=gaits, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table
@@ -174,7 +174,7 @@ def _by_our_clock(
     ours: Side, theirs: Side, platform: Platform, rigor: Rigor, largest: int
 ) -> tuple[dict[str, float], list[Sample]]:
     """What the judge's clock says, and some of what the candidate returned meanwhile."""
-    claimed, trusted = (statistics.median(block_medians(side.spans)) for side in (theirs, ours))
+    claimed, trusted = typical(theirs.spans), typical(ours.spans)
     samples: list[Sample] = []
     chosen = theirs.seeds.random("revealed").sample(STRETCHES, rigor.checked_blocks)
 
@@ -204,8 +204,9 @@ def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample
 
 
 def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platform) -> Timing:
-    speedup, interval, pace = compared(ours.spans, theirs.spans)
-    times = {side.name: statistics.median(block_medians(side.spans)) for side in (ours, theirs)}
+    times = {side.name: typical(side.spans) for side in (ours, theirs)}
+    spread = platform.spread(min(times.values()))
+    speedup, interval, pace = compared(ours.spans, theirs.spans, spread)
     light = _speed_of_light(theirs.setup, plan, platform, times["candidate"])
     return Timing(
         method=f"{platform.name}: alternating blocks, {platform.clock_source}, slowest rank of each call",
@@ -214,6 +215,7 @@ def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platfo
         candidate_us=times["candidate"],
         speedup=speedup,
         interval=interval,
+        spread=spread,
         pace=pace,
         skew_us={side.name: skew(side.spans) for side in (ours, theirs)},
         queued={side.name: statistics.mean(side.queued) for side in (ours, theirs)},
@@ -231,9 +233,9 @@ def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platfo
     )
 
 
-def _baseline(side: Side, theirs: Side) -> dict[str, Any]:
-    speedup, interval, pace = compared(side.spans, theirs.spans)
-    us = statistics.median(block_medians(side.spans))
+def _baseline(side: Side, theirs: Side, platform: Platform) -> dict[str, Any]:
+    us = typical(side.spans)
+    speedup, interval, pace = compared(side.spans, theirs.spans, platform.spread(min(us, typical(theirs.spans))))
     return {"us": us, "speedup": speedup, "interval": interval, "pace": pace, "paired": True, "blocks_us": side.spans}
 
 

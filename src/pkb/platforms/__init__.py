@@ -101,6 +101,9 @@ class Platform(Protocol):
     def describe(self) -> dict[str, Any]:
         """The hardware, for the record."""
 
+    def spread(self, us: float) -> float:
+        """The share by which identical code may differ between two processes, in calls of so many microseconds."""
+
     def hardware(self) -> Hardware | None:
         """Peak rates of a rank's device, where we have them."""
 
