@@ -21,7 +21,6 @@ import torch.distributed as dist
 from torch.utils.cpp_extension import load_inline
 
 SOURCE = '''
-#include <torch/extension.h>
 #include <c10/cuda/CUDAStream.h>
 
 __global__ void add(float *into, const float *from, long count) {

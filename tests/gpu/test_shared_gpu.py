@@ -61,6 +61,13 @@ def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
     assert record.environment["multicast"] is False
 
 
+@pytest.mark.parametrize("problem", ["ring_attention_tp", "ring_attention_backward_dp"])
+def test_groups_that_a_reference_makes_leave_no_signals_of_its_own(gpu: Judge, problem: str) -> None:
+    found = load(problem)
+    record = gpu.judge(gpu.pose(found, nproc=4, dtype="bfloat16", trials=1), Candidate.reference(found))
+    assert record.verdict is Verdict.CORRECT, record.reason
+
+
 @pytest.mark.parametrize("name", BARRIERS)
 def test_a_missing_barrier_is_wrong(gpu: Judge, name: str) -> None:
     (kernel,) = [kernel for kernel in KERNELS if kernel.stem == name]
