@@ -86,10 +86,39 @@ def test_judgements_leave_spares_to_each_other_unless_one_goes_wrong(judge: Judg
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
 
 
-def test_nothing_is_left_that_a_candidate_could_have_reached(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge.spares.bear(1, choice=True)
+def test_nothing_is_left_that_a_candidate_could_have_reached(judge: Judge) -> None:
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    assert judge.judge(setup, Candidate.reference(problem)).correct
     left = born(judge)
-    judge.sandbox.facts = {"level": "limits"}
-    judge.bear_ahead(judge.pose("allreduce", nproc=1), timed=True)
+    judge.sandbox.facts["processes"] = "open"
+    assert judge.judge(setup, Candidate.reference(problem)).correct
+    assert left
     assert all(world.ended for world in left)
-    assert len(born(judge)) == 3
+
+
+def test_candidates_find_a_world_that_was_born_for_them(judge: Judge) -> None:
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
+    judge.sandbox.facts["processes"] = "closed"
+    first, second = judge.sandbox._waiting
+    assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
+    assert first.ended
+    assert judge.sandbox._waiting[0] is second
+
+
+def test_a_candidate_is_reborn_until_a_reference_launches_at_its_pace(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    assert judge.judge(setup, Candidate.reference(problem)).correct
+    judge.sandbox.facts["processes"] = "closed"
+    with_gaits(judge, 1.0, 1.1)
+    coming = iter([1.3, 1.2, 1.1])
+    monkeypatch.setattr("pkb.judge.judge.gait", lambda world: next(coming))
+    monkeypatch.setattr("pkb.judge.spares.gait", lambda world: 1.0)
+    record = judge.judge(setup, Candidate.reference(problem), rigor=RIGOR)
+    assert record.timing is not None, record.reason
+    assert record.timing["gait_us"] == {"candidate": 1.1, "reference": 1.1}

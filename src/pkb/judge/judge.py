@@ -163,28 +163,40 @@ class Judge:
         seen.libraries = entry_of(candidate)
         if seen.libraries and not cache.touch(seen.libraries):
             progress("build")
+            self._drop_waiting()
             with seen.timed("build"):
                 build(seen.libraries, candidate, self.sandbox, self.nursery, setup.limits)
 
     def bear_ahead(self, setup: Setup, timed: bool) -> None:
-        """Begin with the worlds that this judgement will need, and the next one."""
-        if self.sandbox.facts.get("processes") != "closed":
-            # The last candidate could have reached what was left over.
-            self.spares.drop()
+        """Begin with worlds to choose from when it comes to timing, and for the next judgement, while trials run."""
         self.spares.bear(setup.world, choice=timed)
         self.sandbox.bear(self.nursery, setup.world, setup.limits)
+
+    def settle(self) -> None:
+        """Wait until no birth is under way."""
+        self.spares.settle()
+        self.sandbox.settle()
+
+    def drop_reachable(self) -> None:
+        """What waits from the last judgement, if its candidate could have reached it."""
+        if self.sandbox.facts.get("processes") != "closed":
+            self._drop_waiting()
 
     def recover(self, failure: Failure) -> None:
         """Leave nothing to the next judgement that this failure may have spoilt."""
         lost = failure.evidence.get("check") == "nursery"
         try:
-            if self._spares and not lost:
-                self._spares.drop()
-                self.sandbox.drop()
+            if not lost:
+                self._drop_waiting()
         except Failure:
             lost = True
         if lost:
             self.close()
+
+    def _drop_waiting(self) -> None:
+        self.sandbox.drop()
+        if self._spares:
+            self._spares.drop()
 
     @contextmanager
     def candidate_world(
@@ -217,7 +229,7 @@ class Judge:
 
     def _twin_of_a_spare(self, setup: Setup, seen: Seen) -> World:
         """A world for a candidate, reborn if it does not launch as fast as any of the references that wait."""
-        self.spares.settle()
+        self.settle()
         for left in reversed(range(_BIRTHS)):
             world = self._unloaded(setup)
             try:

@@ -52,8 +52,8 @@ class Judgement:
     def run(self) -> Record:
         """Whatever the candidate does is a verdict."""
         try:
+            self.judge.drop_reachable()
             self._admit()
-            self.judge.bear_ahead(self.setup, timed=self.asked.rigor is not None)
             self._expect(self.setup)
             self._try()
             if self.asked.profile:
@@ -82,6 +82,7 @@ class Judgement:
             self.seen.timed("candidate"),
             self.judge.candidate_world(self.setup, self.candidate, self.seen, timed) as (world, agreed),
         ):
+            self.judge.bear_ahead(agreed, timed)
             if agreed != self.setup:
                 self._expect(agreed)
             self._check(world, agreed)
@@ -111,6 +112,7 @@ class Judgement:
         if self.asked.rigor is None:
             return
         self.progress("timing")
+        self.judge.settle()
         judge, expected, gait_us = self.judge, self.seen.expected, self.seen.gait_us
         rigor, baselines = self.asked.rigor, self.asked.baselines
         timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, gait_us, baselines)

@@ -28,6 +28,8 @@ _CLOSED = ("namespaces", "bubblewrap")
 """Levels that close network and files."""
 _ALLOWED = {"auto": [level for level, _ in _ATTEMPTS], "require": _CLOSED, "off": ("off",)}
 """Levels by mode."""
+_AHEAD = 2
+"""For the next judgement, and one more should the first not launch as fast as a reference."""
 _PLACES = ("network", "files", "shared_memory", "processes")
 _SWITCHES = {
     "kernel/unprivileged_userns_clone": ("0", "1"),
@@ -51,28 +53,36 @@ class Sandbox:
         self._refused: dict[str, str] = {}
         self._proved = False
         self._wrapped: Nursery | None = None
-        self._unborn: World | None = None
+        self._waiting: list[World] = []
 
     def bear(self, nursery: Nursery, size: int, limits: Limits) -> None:
-        """Begin with a world that `world` will be asked for, where births take long and it is known how."""
-        if self._proved and nursery.platform.spare_worlds(size):
+        """Begin with worlds that `world` will be asked for, where births take long and it is known how."""
+        if any(world.size != size for world in self._waiting):
             self.drop()
+        wanted = min(_AHEAD, nursery.platform.spare_worlds(size)) if self._proved else 0
+        while len(self._waiting) < wanted:
             level, inside = self._attempts[0]
-            self._unborn = World(self._nursery(level, nursery), size, limits, sandbox=inside)
+            self._waiting.append(World(self._nursery(level, nursery), size, limits, sandbox=inside))
+
+    def settle(self) -> None:
+        """Wait until no birth is under way."""
+        for world in self._waiting:
+            world.start()
 
     def drop(self) -> None:
         """What was begun and is not wanted any more."""
-        if self._unborn:
-            self._unborn.end(kill=True)
-            self._unborn = None
+        while self._waiting:
+            self._waiting.pop().end(kill=True)
 
     def world(self, nursery: Nursery, size: int, limits: Limits, builds: bool = False) -> World:
         """A started world that waits for its candidate, at the strongest level that can be had."""
         while self._attempts:
             level, inside = self._attempts[0]
             try:
-                world = self._begun(size, builds)
-                world = world or World(self._nursery(level, nursery), size, limits, sandbox=inside, builds=builds)
+                if self._waiting and self._waiting[0].size == size and not builds:
+                    world = self._waiting.pop(0)
+                else:
+                    world = World(self._nursery(level, nursery), size, limits, sandbox=inside, builds=builds)
                 world.start()
             except Failure as failure:
                 # What has worked is not given up again: a candidate may have brought this about.
@@ -84,12 +94,6 @@ class Sandbox:
                 self._prove(level, world)
                 return world
         raise Failure(Verdict.ENVIRONMENT, self._unmet(), check="sandbox", refused=self._refused)
-
-    def _begun(self, size: int, builds: bool) -> World | None:
-        if builds or not self._unborn or self._unborn.size != size:
-            return None
-        world, self._unborn = self._unborn, None
-        return world
 
     def _prove(self, level: str, world: World) -> None:
         self._proved = True
@@ -114,7 +118,7 @@ class Sandbox:
         return self._wrapped
 
     def close(self) -> None:
-        self._unborn = None
+        self._waiting.clear()
         if self._wrapped:
             self._wrapped.close()
             self._wrapped = None

@@ -65,8 +65,9 @@ class Spares:
         return closest.world, closest.gait()
 
     def match(self, size: int, gait_us: float) -> bool:
-        """Whether one that waits launches at this pace; or none of this size ever waits."""
-        return not self._room(size) or any(alike(spare.gait(), gait_us, size) for spare in self._waiting)
+        """Whether one launches at this pace, of those that wait, if any do."""
+        self._make_room(size)
+        return not self._waiting or any(alike(spare.gait(), gait_us, size) for spare in self._waiting)
 
     def settle(self) -> None:
         """Wait until no birth is under way."""
