@@ -1,6 +1,7 @@
 """Identical code on both sides: the ratio that a fair clock reads is 1.00.
 
     python benchmarks/aa.py --size paper --dtype bfloat16
+    python benchmarks/aa.py --m 4096 --n 4096
 
 Every problem's own source is judged and timed against itself. Prints each ratio with its interval, then the
 worst distance from 1 and how many were called FASTER or SLOWER.
@@ -10,6 +11,7 @@ import argparse
 import time
 
 from pkb.candidate import Candidate
+from pkb.cli.options import chosen_size
 from pkb.judge import Judge
 from pkb.judge.rigor import RIGORS
 from pkb.record import Pace
@@ -24,17 +26,20 @@ def main() -> None:
     parser.add_argument("--problems", type=int, nargs="+", default=PROBLEMS)
     parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
     parser.add_argument("--size", default="paper")
+    parser.add_argument("--m", type=int, help="with --n, in place of --size")
+    parser.add_argument("--n", type=int)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--rigor", default="paper", choices=RIGORS)
     parser.add_argument("--platform", default="auto")
     options = parser.parse_args()
+    size = chosen_size(options.size, options.m, options.n)
     distances, misjudged = [], 0
     start = time.monotonic()
     with Judge(options.platform) as judge:
         for number in options.problems:
             for world in options.worlds:
                 problem = load(number)
-                setup = judge.pose(problem, nproc=world, size=options.size, dtype=options.dtype, trials=1)
+                setup = judge.pose(problem, nproc=world, size=size, dtype=options.dtype, trials=1)
                 record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS[options.rigor])
                 if record.timing is None:
                     print(f"{problem.stem:40} W={world}  {record.verdict}: {record.reason}", flush=True)
