@@ -228,6 +228,8 @@ class World:
         """Let the ranks leave, or kill them; the command lines of processes that they had left behind."""
         if self.ended:
             return []
+        # Once only, even if the nursery has gone.
+        self.ended = True
         if not kill:
             self._let_leave()
         answer = self.nursery.order({"do": "end", "world": self.number, "kill": kill})
@@ -239,6 +241,7 @@ class World:
         if not self.nursery.platform.spare_worlds(self.size):
             self.end()
         elif not self.ended:
+            self.ended = True
             self._let_leave()
             self._close()
 
@@ -248,7 +251,6 @@ class World:
                 channel.send({"do": "leave"})
 
     def _close(self) -> None:
-        self.ended = True
         for channel in self.channels:
             channel.close()
         self.logs.close()

@@ -25,7 +25,7 @@ class Clock(Protocol):
     def gait(self) -> float:
         """Microseconds that a few small kernels take, whose kind never changes; 0 where nothing is launched.
 
-        Launches are fast or slow in a process from its birth: by up to 8 % on an H200, whatever it runs.
+        Launches are fast or slow in a process from its birth, on an H200 by some percent, whatever it runs.
         """
 
     def hold_back(self, seconds: float) -> Callable[[], bool]:

@@ -58,7 +58,7 @@ class Gpu:
         return DeviceClock()
 
     def spread(self, us: float) -> float:
-        # As benchmarks/aa.py finds it on an H200: launches, and where in memory things lie.
+        # Launches, and where in memory things lie: chosen by what benchmarks/aa.py found on an H200.
         return _SPREAD + _SPREAD_US / us
 
     def hardware(self) -> Hardware | None:

@@ -77,7 +77,7 @@ class Cpu:
         return HostClock()
 
     def spread(self, us: float) -> float:
-        # As benchmarks/aa.py finds it on two cores: caches, pages, and whom the scheduler lets wait.
+        # Caches, pages, and whom the scheduler lets wait: chosen by what benchmarks/aa.py found on two cores.
         return _SPREAD + _SPREAD_US / us
 
     def hardware(self) -> Hardware | None:
