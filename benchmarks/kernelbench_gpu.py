@@ -1,6 +1,6 @@
 """The kernels that we ship for models, at the published sizes: judged, and timed against eager and compiled references.
 
-    python benchmarks/kernelbench_gpu.py [--kernels 'L1_19*'] [--baseline compile-default] [--dtype float32]
+    python benchmarks/kernelbench_gpu.py [--kernels 'L1_19*' 'L2_*'] [--baseline compile-default] [--dtype float32]
 
 Before that, how long one judgement of L1/1 takes, from a cold shell and in a batch: five trials and 100 timed calls.
 Exit code 1 if a kernel is not CORRECT.
@@ -45,8 +45,8 @@ def print_speed() -> None:
 
 def row(record: Record, baseline: str) -> str:
     name, t = record.candidate["name"], record.timing
-    if not t:
-        return f"| {name} | {record.verdict} | {record.reason[:160]} | | | | | | |"
+    if not t or not record.correct:
+        return f"| {name} | {record.verdict} | {record.reason} | | | | | | |"
     compiled = t["baselines"][baseline]
     us, over = (f"{compiled['us']:.1f}", f"{compiled['speedup']:.2f}") if "us" in compiled else ("failed", "")
     low, high = t["interval"]
@@ -55,11 +55,11 @@ def row(record: Record, baseline: str) -> str:
     return f"| {name} | {record.verdict} | {times} | {t['speedup']:.2f} | {low:.2f}-{high:.2f} | {over} | {light} |"
 
 
-def print_table(pattern: str, baseline: str, dtype: str) -> bool:
+def print_table(patterns: list[str], baseline: str, dtype: str) -> bool:
     print(HEAD)
     right = True
     with Judge() as judge:
-        for path in sorted(SOLUTIONS.glob(f"{pattern}.py")):
+        for path in sorted(path for pattern in patterns for path in SOLUTIONS.glob(f"{pattern}.py")):
             setup = judge.pose(load(path.stem.removesuffix("_triton")), size="paper", dtype=dtype, trials=2)
             record = judge.judge(setup, Candidate.read(path), rigor=RIGORS["quick"], baselines=[baseline])
             print(row(record, baseline), flush=True)
@@ -69,7 +69,7 @@ def print_table(pattern: str, baseline: str, dtype: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernels", default="L*")
+    parser.add_argument("--kernels", nargs="+", default=["L*"])
     parser.add_argument("--baseline", default="compile-default")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)

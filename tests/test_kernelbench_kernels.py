@@ -1,5 +1,8 @@
 """The kernels that we ship for models are right, and are their own work."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,16 @@ def test_correct_from_scratch(judge: Judge, kernel: Path, dtype: str, trials: in
     record = judge.judge(setup, Candidate.read(kernel), track="scratch")
     assert record.verdict is Verdict.CORRECT, record.reason
     assert (record.candidate["backend"], record.setup["state"]) == ("triton", "by name")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Triton's compiler is built for Linux only")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_all_compile_for_a_gpu(dtype: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(Path(__file__).with_name("run_compile_models.py")), dtype, *map(str, KERNELS)]
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path), "TRITON_INTERPRET": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {kernel.stem for kernel in KERNELS}
 
 
 @pytest.mark.parametrize(("dtype", "trials"), [("float32", 3), ("bfloat16", 1)])

@@ -15,6 +15,7 @@ from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.platforms import platform_named
 from pkb.redteam import LIMITS, Attempt, Outcome, attempts, honest_kernels, stage
+from pkb.runs import Run
 from pkb.screen import Severity, Track, screen
 
 ROOT = Path(__file__).parents[1]
@@ -124,10 +125,11 @@ def redteam(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_counts_what_it_caught_and_what_it_should_not_have(tmp_path: Path) -> None:
     shutil.copy(ROOT / "solutions" / "triton" / "2_allgather_triton.py", tmp_path)
-    well = redteam("31", "12", "--kernels", str(tmp_path))
+    well = redteam("31", "12", "--kernels", str(tmp_path), "--out", str(tmp_path / "run"))
     assert well.returncode == 0, well.stdout + well.stderr
     assert "skipped: needs a GPU" in well.stdout
     assert "1 rows, 1 attempts: 1 caught, 0 missed; honest kernels: 2 judged, 0 false alarms" in well.stdout
+    assert [sample.name for sample in Run(tmp_path / "run").samples()] == ["31_answers_with_nan"]
     (tmp_path / "2_allgather_triton.py").write_text("def solution(tensor):\n    return tensor\n")
     alarmed = redteam("31", "--json", "--kernels", str(tmp_path))
     assert alarmed.returncode == 1

@@ -130,15 +130,19 @@ def attempts(folder: Path, chosen: Sequence[str] = ()) -> list[Attempt]:
     return [a for a in found if not chosen or any(_is_meant(a, pattern) for pattern in chosen)]
 
 
-def stage(judge: Judge, attempt: Attempt, screened: bool) -> Finding:
-    """Have the judge judge an attempt. Should that break the judge, what it raised is what became of it."""
+def stage(judge: Judge, attempt: Attempt, screened: bool, run: Path | None = None) -> Finding:
+    """Have the judge judge an attempt. Should that break the judge, what it raised is what became of it.
+
+    The record becomes a sample of `run`, if there is one.
+    """
     start = time.monotonic()
     setup = judge.pose(attempt.problem, nproc=attempt.nproc, dtype=attempt.dtype, trials=_TRIALS)
     rigor = _RIGOR if attempt.timed else None
     unsaid: set[str] = set()
     try:
         candidate = Candidate.read(attempt.path)
-        record = judge.judge(setup, candidate, track=attempt.track, screen=screened, rigor=rigor)
+        out = run and run / attempt.problem / (attempt.path.stem + ("" if screened else "_unscreened"))
+        record = judge.judge(setup, candidate, track=attempt.track, screen=screened, rigor=rigor, out=out)
         got, reason = Outcome.of(record), record.reason
         said = {finding["rule"] for finding in record.warnings}
         unsaid = set(attempt.warns) - said if screened else set()

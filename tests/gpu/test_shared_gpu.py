@@ -61,6 +61,13 @@ def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
     assert record.environment["multicast"] is False
 
 
+@pytest.mark.parametrize("backend", ["cuda", "triton"])
+def test_own_work_passes_as_such(gpu: Judge, backend: str) -> None:
+    (kernel,) = [kernel for kernel in KERNELS if kernel.stem == f"13_gemm_allreduce_{backend}"]
+    record = gpu.judge(gpu.pose(13, nproc=2, trials=1), Candidate.read(kernel), track="scratch")
+    assert record.verdict is Verdict.CORRECT, record.reason
+
+
 @pytest.mark.parametrize("problem", ["ring_attention_tp", "ring_attention_backward_dp"])
 def test_groups_that_a_reference_makes_leave_no_signals_of_its_own(gpu: Judge, problem: str) -> None:
     found = load(problem)

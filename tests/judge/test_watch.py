@@ -55,6 +55,13 @@ def test_each_check_has_its_name(judge: Judge, check: str) -> None:
     assert (record.verdict, record.evidence.get("check")) == (verdict, check), record.reason
 
 
+def test_what_torch_compile_keeps_waiting_is_nobodys_fault(judge: Judge) -> None:
+    record = judged(
+        judge, "@torch.compile\ndef same(x):\n    return x.exp().log()\n\nsolution = lambda x: honest(same(x))"
+    )
+    assert record.correct, record.reason
+
+
 def test_declared_epochs_may_stay_raised(judge: Judge) -> None:
     record = judged(judge, 'SIGNALS = "epochs"\n' + BODIES["signal-pads"][1])
     assert record.correct, record.reason

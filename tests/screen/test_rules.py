@@ -327,6 +327,7 @@ PRODUCTS = (
     "x.__matmul__(y)",
     "[row @ y for row in x]",
     "(lambda a: a @ y)(x)",
+    "__import__('ctypes').CDLL(name).cublasSgemm_v2(x, y)",
 )
 
 

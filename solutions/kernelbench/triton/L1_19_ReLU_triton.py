@@ -5,7 +5,7 @@ import torch.nn as nn
 import triton
 import triton.language as tl
 
-BLOCK = 4096
+BLOCK = 512
 
 
 @triton.jit
@@ -23,5 +23,5 @@ class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x.contiguous()
         out = torch.empty_like(x)
-        relu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK, num_warps=8)
+        relu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK, num_warps=4)
         return out

@@ -40,6 +40,6 @@ class ModelNew(nn.Module):
         outer, length, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
         out = x.new_empty(*x.shape[:dim], *x.shape[dim + 1 :])
         cols = min(128, triton.next_power_of_2(inner))
-        rows = min(4096 // cols, triton.next_power_of_2(length))
-        min_columns[(outer * triton.cdiv(inner, cols),)](x, out, length, inner, rows, cols)
+        rows = min(8192 // cols, triton.next_power_of_2(length))
+        min_columns[(outer * triton.cdiv(inner, cols),)](x, out, length, inner, rows, cols, num_warps=8)
         return out

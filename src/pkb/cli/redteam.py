@@ -30,6 +30,7 @@ def redteam(
     kernels: Annotated[Path, typer.Option(help="Kernels that must pass.")] = Path("solutions/triton"),
     no_kernels: Annotated[bool, typer.Option("--no-kernels", help="Judge only the attempts.")] = False,
     platform: o.PlatformName = "auto",
+    out: Annotated[Path | None, typer.Option(help="Keep what was judged there, as a run for `pkb report`.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The last table of docs/threat-model.md.")] = False,
     as_json: o.Json = False,
 ) -> None:
@@ -44,7 +45,7 @@ def redteam(
     chosen = attempts(folder, rows or ())
     must_pass = [] if no_kernels else honest_kernels(kernels)
     with Judge(platform, LIMITS) as judge:
-        findings = _staged(judge, chosen, "json" if as_json else "markdown" if markdown else "lines")
+        findings = _staged(judge, chosen, "json" if as_json else "markdown" if markdown else "lines", out)
         judged, alarms = _false_alarms(judge, [f.attempt for f in findings], must_pass)
     missed = sum(not finding.caught for finding in findings)
     print(
@@ -55,7 +56,7 @@ def redteam(
     raise typer.Exit(1 if missed or alarms else 0)
 
 
-def _staged(judge: "Judge", chosen: "Sequence[Attempt]", style: str) -> "list[Finding]":
+def _staged(judge: "Judge", chosen: "Sequence[Attempt]", style: str, run: Path | None) -> "list[Finding]":
     from pkb.redteam import stage
 
     show = {"json": _as_json, "markdown": _as_markdown, "lines": _as_line}[style]
@@ -67,7 +68,7 @@ def _staged(judge: "Judge", chosen: "Sequence[Attempt]", style: str) -> "list[Fi
             print(f"{_label(attempt)}skipped: {obstacle}", file=sys.stdout if style == "lines" else sys.stderr)
             continue
         for screened in attempt.modes():
-            findings.append(stage(judge, attempt, screened))
+            findings.append(stage(judge, attempt, screened, run))
             print(show(findings[-1]), flush=True)
     return findings
 

@@ -1,5 +1,6 @@
 """What torch.compile makes of a reference: further baselines, by name."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -42,3 +43,16 @@ def modes_named(names: str) -> list[str]:
 
 def mode_of(baseline: str) -> str:
     return baseline.removeprefix(_PREFIX)
+
+
+def end_helpers() -> None:
+    """End the processes and threads in which torch.compile waits for more to compile; it starts others if need be."""
+    if inductor := sys.modules.get("torch._inductor.async_compile"):
+        inductor.shutdown_compile_workers()
+        if inductor.AsyncCompile.pool.cache_info().currsize:
+            inductor.AsyncCompile.pool().shutdown()
+            inductor.AsyncCompile.pool.cache_clear()
+    progress = sys.modules.get("tqdm")
+    if progress and progress.tqdm.monitor:
+        progress.tqdm.monitor.exit()
+        progress.tqdm.monitor = None

@@ -13,7 +13,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from pkb.judge.processes import (
     family_of,
     judges_socket,
     seconds_used,
+    session_of,
 )
 from pkb.judge.service import Service
 
@@ -56,6 +57,8 @@ class NurseryProcess:
         self.service = Service(service)
         self.ranks: dict[int, tuple[int, int]] = {}
         """pid: (world, rank)"""
+        self.sessions: dict[int, int] = {}
+        """Of every rank there ever was, and its world."""
         self.cells: dict[int, tuple[int, Channel]] = {}
         """world: the keeper of its cell, and what the keeper lives by"""
         self.wakeup, wakeup_write = os.pipe()
@@ -88,7 +91,7 @@ class NurseryProcess:
             case "usage":
                 self.channel.send({"reply": "used", "cpu_s": seconds_used(*self._ranks_of(message["world"]))})
             case "end":
-                self.channel.send({"reply": "ended", "left": self.end(message["world"], message["kill"])})
+                self.channel.send({"reply": "ended", "left": self.end(**message)})
 
     def spawn(self, order: Message, fds: list[int]) -> Message:
         """Fork one process per rank; `fds` hold each rank's channel and log, in turn. What the sandbox closes."""
@@ -98,7 +101,9 @@ class NurseryProcess:
             born = self._fork_cell(order, fds)
         for fd in fds:
             os.close(fd)
-        self.ranks |= {pid: (order["world"], rank) for rank, pid in enumerate(born.pop("ranks", []))}
+        ranks = born.pop("ranks", [])
+        self.ranks |= {pid: (order["world"], rank) for rank, pid in enumerate(ranks)}
+        self.sessions |= dict.fromkeys(ranks, order["world"])
         return born
 
     def _fork_cell(self, order: Message, fds: list[int]) -> Message:
@@ -201,30 +206,34 @@ class NurseryProcess:
     def _ranks_of(self, world: int) -> list[int]:
         return [pid for pid, (owner, _) in self.ranks.items() if owner == world]
 
-    def end(self, world: int, kill: bool) -> list[str]:
-        """End a world; the command lines of processes that it had left behind."""
+    def end(self, world: int, kill: bool, trusted: bool) -> list[str]:
+        """End a world; the command lines of processes that it had left behind.
+
+        Those that have gone their own way are put down to a world that is not trusted: there is one at a time.
+        """
         if kill:
             self._close_cells({world})
             self.signal(world, signal.SIGKILL)
         self._wait_for(world, _GRACE_S)
         self.signal(world, signal.SIGKILL)
         self._wait_for(world, _SWEEP_S)
-        left = self.sweep({world}, grace=0 if kill else _GRACE_S)
+        owners = {world} if trusted else {world, None}
+        left = self.sweep({world}, owners, grace=0 if kill else _GRACE_S)
         self.service.spoilt = self.service.spoilt or kill
         if self.service.spoilt and not self.ranks:
             self.service.restart()
         return left
 
-    def sweep(self, worlds: set[int], grace: float) -> list[str]:
-        """Kill adopted processes, the children of ranks that have ended, and close the cells of `worlds`."""
+    def sweep(self, worlds: set[int], owners: Container[int | None], grace: float) -> list[str]:
+        """Kill adopted processes of these owners, children of ranks that have ended; close the cells of `worlds`."""
         patience = time.monotonic() + grace
-        while self._strays() and time.monotonic() < patience:
+        while self._strays(owners) and time.monotonic() < patience:
             time.sleep(0.02)
             self.reap()
-        left = {pid: command_line(pid) for pid in self._strays()[:_MOST_NAMED]}
+        left = {pid: command_line(pid) for pid in self._strays(owners)[:_MOST_NAMED]}
         self._close_cells(worlds)
         deadline = time.monotonic() + _SWEEP_S
-        while ((strays := self._strays()) or worlds & self.cells.keys()) and time.monotonic() < deadline:
+        while ((strays := self._strays(owners)) or worlds & self.cells.keys()) and time.monotonic() < deadline:
             for pid in strays:
                 left.setdefault(pid, command_line(pid))
                 with contextlib.suppress(ProcessLookupError):
@@ -244,11 +253,12 @@ class NurseryProcess:
             select.select([self.wakeup], [], [], 0.05)
             self.reap()
 
-    def _strays(self) -> list[int]:
-        """Children of this process, and of keepers, that nobody expects."""
+    def _strays(self, owners: Container[int | None]) -> list[int]:
+        """Children of this process, and of keepers, that nobody expects, and that come from these worlds."""
         keepers = [keeper for keeper, _ in self.cells.values()]
         known = {*self.ranks, *keepers, self.service.pid}
-        return [pid for pid in children_of(os.getpid(), *keepers) if pid not in known]
+        strays = [pid for pid in children_of(os.getpid(), *keepers) if pid not in known]
+        return [pid for pid in strays if self.sessions.get(session_of(pid) or 0) in owners]
 
     def close(self) -> None:
         # A rank may fork while it is being killed: repeat until none is left.
@@ -256,7 +266,7 @@ class NurseryProcess:
             self.signal(world, signal.SIGKILL)
         self.ranks.clear()
         self.service.stop()
-        self.sweep(set(self.cells), grace=0)
+        self.sweep(set(self.cells), {None, *self.sessions.values()}, grace=0)
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
 

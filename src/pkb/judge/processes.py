@@ -49,6 +49,14 @@ def children_of(*parents: int) -> list[int]:
     return found
 
 
+def session_of(pid: int) -> int | None:
+    """Which a process shares with the rank that it comes from, unless it has opened one of its own."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
 def family_of(*ancestors: int) -> list[int]:
     """Their children, the children of those, and so on."""
     found: list[int] = []

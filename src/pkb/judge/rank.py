@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from pkb.case import Case
-from pkb.judge.baselines import COMPILED
+from pkb.judge.baselines import COMPILED, end_helpers
 from pkb.judge.calls import Call
 from pkb.judge.channel import Channel, ChannelClosed, Message
 from pkb.judge.digest import digests
@@ -200,8 +200,9 @@ class Rank:
         ]
         # What a result lies in is not ours to write to.
         returned = any(leaf["aliases"] for result in results for leaf in result["leaves"])
-        self.worn, self.calls = [] if returned else self.calls, []
-        self.first = self.first or self.held[0]
+        # Of a candidate's. A reference needs the room.
+        self.worn, self.calls = self.calls if self.watch and not returned else [], []
+        self.first = self.first or (self.held[0] if self.watch else [])
         self.held[-1] = left or self.held[-1]
         return {"results": results}, []
 
@@ -222,8 +223,18 @@ class Rank:
     def conduct(self) -> tuple[Message, list[Tensor]]:
         """What there was to notice since the candidate was loaded."""
         assert self.watch, "only candidates are watched"
+        end_helpers()
         with self.watch.asleep():
             return self.watch.report() | {"epochs": self.epochs}, []
+
+    def let_go(self) -> tuple[Message, list[Tensor]]:
+        """Hand back what others may need: leaving takes a while."""
+        self.calls, self.worn, self.held, self.first = [], [], [], []
+        self.built, self.solution = None, _nothing_loaded
+        vars(self).pop("stopwatch", None)
+        end_helpers()
+        self.platform.tidy()
+        return {}, []
 
     def gait(self) -> tuple[Message, list[Tensor]]:
         """How long this process's launches take, the ranks measuring in turn."""

@@ -232,7 +232,8 @@ class World:
         self.ended = True
         if not kill:
             self._let_leave()
-        answer = self.nursery.order({"do": "end", "world": self.number, "kill": kill})
+        trusted = self.blame is Verdict.ENVIRONMENT
+        answer = self.nursery.order({"do": "end", "world": self.number, "kill": kill, "trusted": trusted})
         self._close()
         return answer["left"]
 
@@ -241,9 +242,14 @@ class World:
         if not self.nursery.platform.spare_worlds(self.size):
             self.end()
         elif not self.ended:
+            self.let_go()
             self.ended = True
             self._let_leave()
             self._close()
+
+    def let_go(self) -> None:
+        """Have the ranks hand back the memory of calls and results, and what compiled for them."""
+        self.ask({"do": "let_go"}, "the end of its calls", self.limits.trial_s)
 
     def _let_leave(self) -> None:
         for channel in self.channels:

@@ -53,7 +53,7 @@ def library_collective(facts: Facts) -> Iterator[Found]:
         "nccl", "nccl[A-Z]*", "pnccl[A-Z]*", "nvshmem*", "MPI_*", "lnccl*", "lnvshmem*", "lmpi*"
     )
     yield from facts.identifiers(*(f".{name}" for name in _GROUP_METHODS), "c10d::ProcessGroup*")
-    yield from _shared_libraries(facts, ("*nccl*", "*nvshmem*", "*libmpi*", "mpi"))
+    yield from _shared_libraries(facts, ("*nccl*", "*nvshmem*", "*libmpi*", "*MPI_*", "mpi"))
 
 
 def is_collective(name: str) -> bool:
@@ -122,6 +122,8 @@ def may_be_library(facts: Facts) -> Iterator[Found]:
 
 
 def _shared_libraries(facts: Facts, patterns: tuple[str, ...]) -> Iterator[Use]:
+    """By the file that is loaded, or by what is called in it."""
     for use in facts.uses("ctypes.CDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi"):
-        if any(fnmatchcase(str(text), pattern) for text in facts.arguments(use) for pattern in patterns):
+        texts = [use.name, *map(str, facts.arguments(use))]
+        if any(fnmatchcase(text, pattern) for text in texts for pattern in patterns):
             yield use
