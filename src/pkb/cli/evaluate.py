@@ -47,8 +47,12 @@ def evaluate(
     n: o.N = None,
     atol: Annotated[float | None, typer.Option(help="Compare by |got - expected| <= atol + rtol * |expected|.")] = None,
     rtol: Annotated[float | None, typer.Option(help="See --atol; either replaces the oracle's rule.")] = None,
-    measure_perf: Annotated[bool, typer.Option("--measure-perf", help="Time correct candidates too.")] = False,
-    rigor: Annotated[str, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).")] = "quick",
+    measure_perf: Annotated[
+        bool, typer.Option("--measure-perf", help="Time correct candidates too; so do the next three.")
+    ] = False,
+    rigor: Annotated[
+        str | None, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).", show_default="quick")
+    ] = None,
     warm_cache: Annotated[bool, typer.Option("--warm-cache", help="Time with warm caches, not cold ones.")] = False,
     baselines: Annotated[
         str, typer.Option(help="Also time what torch.compile makes of the reference: `all`, or names with commas.")
@@ -78,10 +82,11 @@ def evaluate(
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     _check_profiler(profile, out)
-    timed = replace(rigor_named(rigor), warm_cache=warm_cache) if measure_perf else None
+    chosen, wanted = rigor_named(rigor or "quick"), measure_perf or bool(rigor or warm_cache or baselines)
+    timed = replace(chosen, warm_cache=warm_cache) if wanted else None
     extra = baselines_named(baselines)
-    if reuse_baselines and not (extra and timed and not warm_cache):
-        raise UsageError("--reuse-baselines goes with --baselines and --measure-perf, and without --warm-cache")
+    if reuse_baselines and (warm_cache or not extra):
+        raise UsageError("--reuse-baselines goes with --baselines, and without --warm-cache")
     posed: dict[str, Any] = {
         "nproc": nproc,
         "size": o.chosen_size(size, m, n),
@@ -92,7 +97,7 @@ def evaluate(
     judged = {"tolerance": _tolerance(atol, rtol), "track": track, "rigor": timed, "profile": profile is not None}
     with Judge(platform, Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout), sandbox) as judge:
         setups = [judge.pose(problem, **posed) for problem, _ in jobs]
-        known = [_stored(setup, judge, extra, rigor, store) if reuse_baselines else {} for setup in setups]
+        known = [_stored(setup, judge, extra, chosen.name, store) if reuse_baselines else {} for setup in setups]
         batch = _Batch(judge, judged | {"baselines": [] if reuse_baselines else extra}, out, resume)
         records = batch.run(list(zip(setups, [one for _, one in jobs], known, strict=True)), as_json)
     if not as_json:
