@@ -19,6 +19,8 @@ WORST_FACTOR = 4.0
 # Roundings, in units of the dtype's own, that a correct kernel may add whatever the reference did: in
 # 16 bits one more; in wider ones what another order of a long sum costs, still far below TF32's 2^-11.
 NARROW_FLOOR, WIDE_FLOOR = 1.0, 32.0
+_CHUNK = 1 << 16
+"""Elements that stay in a core's cache from one step to the next."""
 
 
 @dataclass(frozen=True)
@@ -136,21 +138,20 @@ def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) ->
 
 
 def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
-    oracle = _wide(expected.oracle)
-    scale = _scale(oracle)
-    error = _relative_error(actual, oracle, scale)
-    own = expected.own
+    scale, own = _scale(expected.oracle), expected.own
     floor = _floor(expected.reference.dtype) if scale else 0.0
+    rms, worst = _rms_and_worst(actual, expected.oracle, scale)
     measured = {
-        "rms_error": _rms(error),
+        "rms_error": rms,
         # The root mean square of a rounding is less than half of its worst case.
         "rms_allowed": RMS_FACTOR * max(own.rms, 0.5 * floor),
-        "worst_error": _largest(error),
+        "worst_error": worst,
         "worst_allowed": WORST_FACTOR * max(own.worst, floor),
         "rms_value": scale,
     }
     if measured["rms_error"] <= measured["rms_allowed"] and measured["worst_error"] <= measured["worst_allowed"]:
         return None
+    error = _relative_error(actual, _wide(expected.oracle), scale)
     beyond = ~(error <= measured["worst_allowed"])
     wrong = beyond if beyond.any() else ~(error <= measured["rms_allowed"])
     return _mismatch(_rule(measured), wrong, error, actual, expected.oracle, measured)
@@ -162,9 +163,18 @@ def _rule(measured: dict[str, float]) -> str:
 
 
 def _own_error(reference: Tensor, oracle: Tensor) -> OwnError:
-    wide = _wide(oracle)
-    error = _relative_error(reference, wide, _scale(wide))
-    return OwnError(_rms(error), _largest(error)) if error.numel() else OwnError(0.0, 0.0)
+    return OwnError(*_rms_and_worst(reference, oracle, _scale(oracle)))
+
+
+def _rms_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float, float]:
+    """The relative error, in the root mean square and in the worst element."""
+    pairs = zip(actual.reshape(-1).split(_CHUNK), oracle.reshape(-1).split(_CHUNK), strict=True)
+    errors = (_relative_error(got, _wide(right), scale) for got, right in pairs if got.numel())
+    parts = [(float(torch.linalg.vector_norm(error)), float(error.max())) for error in errors]
+    if not parts:
+        return 0.0, 0.0
+    norms, worst = np.array(parts).T
+    return float(np.linalg.norm(norms)) / math.sqrt(actual.numel()), float(worst.max())
 
 
 def _relative_error(actual: Tensor, oracle: Tensor, scale: float) -> Tensor:
@@ -178,8 +188,8 @@ def _relative_error(actual: Tensor, oracle: Tensor, scale: float) -> Tensor:
 
 
 def _scale(oracle: Tensor) -> float:
-    size = oracle.abs()
-    return _rms(size if _is_finite(size) else size[torch.isfinite(size)])
+    typical = _rms(oracle)
+    return typical if math.isfinite(typical) else _rms(oracle[torch.isfinite(oracle)])
 
 
 def _error(actual: Tensor, oracle: Tensor) -> Tensor:
@@ -208,11 +218,7 @@ def _floor(dtype: torch.dtype) -> float:
 
 
 def _rms(values: Tensor) -> float:
-    return float(torch.linalg.vector_norm(values)) / math.sqrt(values.numel()) if values.numel() else 0.0
-
-
-def _largest(values: Tensor) -> float:
-    return float(values.max())
+    return float(torch.linalg.vector_norm(_wide(values))) / math.sqrt(values.numel()) if values.numel() else 0.0
 
 
 def _mismatch(
