@@ -6,10 +6,8 @@ The interpreter accepts more than the compiler does. Tensors have shapes and no 
 Prints a line per kernel.
 """
 
-import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -18,6 +16,7 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
+from pkb.judge.entering import import_candidate
 from pkb.registry import load
 
 HOPPER = GPUTarget("cuda", 90, 32)
@@ -49,19 +48,12 @@ def compile_only() -> list[Any]:
     return made
 
 
-def imported(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def call(path: Path, dtype: torch.dtype) -> None:
-    task = imported(load(path.stem.removesuffix("_triton")).path)
+    task = import_candidate(load(path.stem.removesuffix("_triton")).path)
     with torch.device("meta"), torch.no_grad():
-        imported(path).ModelNew(*task.get_init_inputs()).to(dtype)(*(cast(arg, dtype) for arg in task.get_inputs()))
+        import_candidate(path).ModelNew(*task.get_init_inputs()).to(dtype)(
+            *(cast(arg, dtype) for arg in task.get_inputs())
+        )
 
 
 def cast(arg: Any, dtype: torch.dtype) -> Any:

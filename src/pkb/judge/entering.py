@@ -1,9 +1,14 @@
 """How a process becomes a rank: a folder to work in, its peers, a candidate's file."""
 
+import contextlib
+import faulthandler
 import importlib.util
 import os
 import resource
+import signal
+import socket
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -11,8 +16,31 @@ from typing import Any
 
 import torch.distributed as dist
 
+from pkb.judge.channel import Channel, ChannelClosed, Message
+from pkb.judge.telling import told
+
 _COLLECTIVE_TIMEOUT = timedelta(hours=1)
 """The judge's deadlines are the ones that count."""
+
+
+def run_rank(
+    kind: Callable[..., Any], order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None
+) -> None:
+    """The life of a rank of this kind, from the fork to the judge's `leave`."""
+    os.setsid()
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(log_fd)
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
+    channel = Channel(socket.socket(fileno=channel_fd))
+    with contextlib.suppress(ChannelClosed):
+        try:
+            worker = kind(order, rank, channel, listener_fd)
+        except Exception as error:
+            channel.send({"error": told(error)})
+            return
+        worker.serve()
 
 
 def settle(folder: Path, memory: int | None) -> None:

@@ -30,6 +30,7 @@ from pkb.judge.processes import (
     execute_rank,
     family_of,
     judges_socket,
+    leave_the_nursery,
     seconds_used,
     session_of,
 )
@@ -127,13 +128,14 @@ class NurseryProcess:
 
     def _become_cell(self, order: Message, fds: list[int], channel: Channel) -> None:
         try:
-            _forget_the_nursery()
+            leave_the_nursery()
             close_all_but({*fds, channel.fileno(), 0, 1, 2})
             root = Path(order["folder"]).parent / "root"
             root.mkdir(exist_ok=True)
             writable = sorted([order["folder"], order["shared"], *order["exposed"]])
             keeper, facts = confine(order["sandbox"], str(root), writable, order["size"], channel.fileno())
-            tie = partial(die_with_adopter, os.getpid()) if keeper is None else _no_tie
+            # With a keeper, ranks die with that.
+            tie = partial(die_with_adopter, os.getpid()) if keeper is None else lambda: None
             channel.send({"ranks": self._fork_ranks(order, fds, tie), "keeper": keeper, "facts": facts})
             signal.pause()
         except OSError as error:
@@ -158,11 +160,12 @@ class NurseryProcess:
         self, order: Message, rank: int, fds: list[int], listener: socket.socket, tie: Callable[[], None]
     ) -> None:
         from pkb.judge.builder import Builder
-        from pkb.judge.rank import Rank, run_rank
+        from pkb.judge.entering import run_rank
+        from pkb.judge.rank import Rank
 
         status = 1
         try:
-            _forget_the_nursery()
+            leave_the_nursery()
             tie()
             channel, log = fds[2 * rank : 2 * rank + 2]
             kept = {channel, log, 0, 1, 2, *([listener.fileno()] if rank == 0 else [])}
@@ -269,17 +272,6 @@ class NurseryProcess:
         self.sweep(set(self.cells), {None, *self.sessions.values()}, grace=0)
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _no_tie() -> None:
-    """In a cell with a keeper, ranks die with that."""
-
-
-def _forget_the_nursery() -> None:
-    """What a fork of the nursery must undo before it goes its own way."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
 def main() -> None:

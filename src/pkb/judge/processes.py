@@ -12,7 +12,12 @@ from typing import Any
 
 from pkb.judge import linux
 
-_RANK_PROGRAM = "import json, sys; from pkb.judge.rank import Rank, run_rank; run_rank(Rank, *json.loads(sys.argv[1]))"
+_RANK_PROGRAM = """
+import json, sys
+from pkb.judge.entering import run_rank
+from pkb.judge.rank import Rank
+run_rank(Rank, *json.loads(sys.argv[1]))
+"""
 
 
 def adopt_orphans() -> None:
@@ -28,6 +33,13 @@ def die_with_adopter(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.001)
     die_with_parent()
+
+
+def leave_the_nursery() -> None:
+    """What a fork of it must undo before it goes its own way."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
 def close_all_but(kept: set[int]) -> None:

@@ -4,12 +4,7 @@ In a candidate's world this process belongs to the candidate from `load` on. Not
 """
 
 import contextlib
-import faulthandler
 import math
-import os
-import signal
-import socket
-import sys
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +16,7 @@ from torch import Tensor
 from pkb.case import Case
 from pkb.judge.baselines import COMPILED, end_helpers
 from pkb.judge.calls import Call
-from pkb.judge.channel import Channel, ChannelClosed, Message
+from pkb.judge.channel import Channel, Message
 from pkb.judge.digest import digests
 from pkb.judge.entering import entry_of, import_candidate, join, settle
 from pkb.judge.excerpts import excerpted, parts
@@ -37,26 +32,6 @@ from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
 from pkb.sound import held_by
-
-
-def run_rank(
-    kind: "type[Rank]", order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None
-) -> None:
-    """The life of a rank, from the fork to the judge's `leave`."""
-    os.setsid()
-    os.dup2(log_fd, 1)
-    os.dup2(log_fd, 2)
-    os.close(log_fd)
-    sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
-    faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
-    channel = Channel(socket.socket(fileno=channel_fd))
-    with contextlib.suppress(ChannelClosed):
-        try:
-            worker = kind(order, rank, channel, listener_fd)
-        except Exception as error:
-            channel.send({"error": told(error)})
-            return
-        worker.serve()
 
 
 class Rank:

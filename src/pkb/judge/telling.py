@@ -1,12 +1,15 @@
-"""An exception of a rank, for the record."""
+"""An exception of a rank, for the record: as the rank tells it, and as the judge takes it."""
 
 import traceback
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from pkb.judge.channel import Message
 from pkb.judge.extensions import BuildError
+
+_MOST_LINES, _MOST_TEXT = 40, 4000
 
 
 def told(error: BaseException) -> Message:
@@ -25,3 +28,21 @@ def _advice(error: BaseException) -> str | None:
     if "not compiled with CUDA" in text or "No CUDA GPUs" in text or "NVIDIA driver" in text:
         return "this rank runs on the CPU; take the device from the arguments (tensor.device), not by name"
     return None
+
+
+def as_told(error: Any) -> dict[str, Any]:
+    """What a rank says about an exception, in the form that it should have: a candidate may have said it."""
+    said = error if isinstance(error, dict) else {}
+    lists = {name: [_printable(line) for line in _listed(said.get(name))] for name in ("traceback", "errors")}
+    texts = {name: _printable(said.get(name)) for name in ("type", "message", "advice")}
+    return {name: value for name, value in {**texts, **lists}.items() if value or name in ("type", "message")}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value[:_MOST_LINES] if isinstance(value, list) else []
+
+
+def _printable(value: Any) -> str:
+    """One line of plain text, however it came."""
+    text = value[:_MOST_TEXT] if isinstance(value, str) else ""
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -17,11 +17,11 @@ from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.logs import Logs
 from pkb.judge.nursery import Nursery
+from pkb.judge.telling import as_told
 from pkb.record import Verdict
 
 _TICK_S = 0.1
 _STACKS_S = 0.4
-_MOST_LINES, _MOST_TEXT = 40, 4000
 
 
 class World:
@@ -142,7 +142,7 @@ class World:
         except ChannelGarbled as error:
             raise Failure(self.blame, f"rank {rank} answered with {error} in {phase}", rank=rank, phase=phase) from None
         if "error" in answer:
-            raise self._raised(rank, phase, _as_told(answer["error"]))
+            raise self._raised(rank, phase, as_told(answer["error"]))
         return answer
 
     def _raise_if_gone(self, phase: str, ranks: list[int]) -> None:
@@ -276,24 +276,6 @@ def garbled(world: World, rank: int, phase: str) -> Failure:
         phase=phase,
         check="protocol",
     )
-
-
-def _as_told(error: Any) -> dict[str, Any]:
-    """What a rank says about an exception, in the form that it should have: a candidate may have said it."""
-    told = error if isinstance(error, dict) else {}
-    lists = {name: [_printable(line) for line in _listed(told.get(name))] for name in ("traceback", "errors")}
-    texts = {name: _printable(told.get(name)) for name in ("type", "message", "advice")}
-    return {name: value for name, value in {**texts, **lists}.items() if value or name in ("type", "message")}
-
-
-def _listed(value: Any) -> list[Any]:
-    return value[:_MOST_LINES] if isinstance(value, list) else []
-
-
-def _printable(value: Any) -> str:
-    """One line of plain text, however it came."""
-    text = value[:_MOST_TEXT] if isinstance(value, str) else ""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _in_words(code: int | None) -> str:
