@@ -1,11 +1,14 @@
 """Reference ranks that are born before they are needed. On the CPU births take no time; here they are made to wait."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge import Judge
+from pkb.judge.failure import Failure
+from pkb.judge.reference import Reference, References
 from pkb.judge.rigor import Rigor
 from pkb.judge.world import World
 from pkb.platforms import platform_named
@@ -107,6 +110,36 @@ def test_candidates_find_a_world_that_was_born_for_them(judge: Judge) -> None:
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
     assert first.ended
     assert judge.sandbox._waiting[0] is second
+
+
+def test_even_the_first_candidates_world_is_born_while_the_reference_runs(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = []
+    get = References.get
+
+    def spied(self: References, *args: Any) -> Reference:
+        waiting.append(len(judge.sandbox._waiting))
+        return get(self, *args)
+
+    monkeypatch.setattr(References, "get", spied)
+    problem = load("allreduce")
+    assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem)).correct
+    assert waiting == [1]
+
+
+def test_a_level_that_fails_ahead_of_time_is_not_the_end(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, inside = judge.sandbox._attempts[0]
+
+    def refused_at_first(*args: Any, sandbox: str, **rest: Any) -> World:
+        if sandbox == inside:
+            raise Failure(Verdict.ENVIRONMENT, "not allowed here", check="sandbox")
+        return World(*args, sandbox=sandbox, **rest)
+
+    monkeypatch.setattr("pkb.judge.sandbox.World", refused_at_first)
+    problem = load("allreduce")
+    assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem)).correct
+    assert judge.sandbox.facts["refused"][first] == "not allowed here"
 
 
 def test_a_candidate_is_reborn_until_a_reference_launches_at_its_pace(

@@ -74,10 +74,9 @@ def score(q, k, scores, spread, L, S, D, scale, TILE_M: tl.constexpr, TILE_N: tl
         inside = d + inner < D
         query = tl.load(left, mask=(rows < L) & inside[None, :], other=0.0)
         key = tl.load(right, mask=inside[:, None] & (cols < S), other=0.0)
-        if query.dtype == tl.float32:
-            if d % SHORT == 0:
-                total += part
-                part = tl.zeros([TILE_M, TILE_N], dtype=tl.float32)
+        if query.dtype == tl.float32 and d % SHORT == 0:
+            total += part
+            part = tl.zeros([TILE_M, TILE_N], dtype=tl.float32)
         part = tl.dot(query, key, part, input_precision="ieee")
         left += DEPTH
         right += DEPTH

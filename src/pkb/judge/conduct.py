@@ -24,10 +24,13 @@ _COMPILER = "torch/_inductor/compile_worker"
 
 def check_conduct(world: World, track: Track, seconds: float) -> dict[str, int]:
     """Raise for what no candidate may do, or none of its track; the library calls that were seen, on all ranks."""
-    _check_helpers(world, spared=_COMPILER)
+    helpers = world.helpers()
+    if strangers := [line for line in helpers if _COMPILER not in line]:
+        raise left_behind(strangers)
     answers = world.ask({"do": "conduct"}, "the look at its conduct", seconds)
     # Meanwhile torch.compile's own have gone: whoever is still there only bears their name.
-    _check_helpers(world)
+    if helpers and (left := world.helpers()):
+        raise left_behind(left)
     calls: Counter[str] = Counter()
     for rank, answer in enumerate(answers):
         try:
@@ -40,11 +43,6 @@ def check_conduct(world: World, track: Track, seconds: float) -> dict[str, int]:
         names = ", ".join(barred)
         raise _cheat("library-call", f"called {names} in the scratch track; write it yourself, or use --track any")
     return dict(calls)
-
-
-def _check_helpers(world: World, spared: str | None = None) -> None:
-    if helpers := [line for line in world.helpers() if spared is None or spared not in line]:
-        raise left_behind(helpers)
 
 
 def _check(answer: Message, rank: int) -> None:

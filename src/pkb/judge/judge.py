@@ -170,6 +170,10 @@ class Judge:
     def bear_ahead(self, setup: Setup, timed: bool) -> None:
         """Begin with worlds to choose from when it comes to timing, and for the next judgement, while trials run."""
         self.spares.bear(setup.world, choice=timed)
+        self.bear_candidate(setup)
+
+    def bear_candidate(self, setup: Setup) -> None:
+        """Begin with the world of the next candidate."""
         self.sandbox.bear(self.nursery, setup.world, setup.limits)
 
     def settle(self) -> None:

@@ -54,6 +54,8 @@ class Judgement:
         try:
             self.judge.drop_reachable()
             self._admit()
+            # While the reference runs.
+            self.judge.bear_candidate(self.setup)
             self._expect(self.setup)
             self._try()
             if self.asked.profile:

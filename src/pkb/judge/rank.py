@@ -206,7 +206,8 @@ class Rank:
         """Hand back what others may need: leaving takes a while."""
         self.calls, self.worn, self.held, self.first = [], [], [], []
         self.built, self.solution = None, _nothing_loaded
-        vars(self).pop("stopwatch", None)
+        if "stopwatch" in vars(self):
+            self.stopwatch.kept = {}
         end_helpers()
         self.platform.tidy()
         return {}, []

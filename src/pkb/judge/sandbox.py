@@ -56,13 +56,19 @@ class Sandbox:
         self._waiting: list[World] = []
 
     def bear(self, nursery: Nursery, size: int, limits: Limits) -> None:
-        """Begin with worlds that `world` will be asked for, where births take long and it is known how."""
+        """Begin with worlds that `world` will be asked for, where births take long; with one if it may not succeed."""
         if any(world.size != size for world in self._waiting):
             self.drop()
-        wanted = min(_AHEAD, nursery.platform.spare_worlds(size)) if self._proved else 0
+        wanted = min(_AHEAD if self._proved else 1, nursery.platform.spare_worlds(size))
         while len(self._waiting) < wanted:
-            level, inside = self._attempts[0]
-            self._waiting.append(World(self._nursery(level, nursery), size, limits, sandbox=inside))
+            try:
+                level, inside = self._attempts[0]
+                self._waiting.append(World(self._nursery(level, nursery), size, limits, sandbox=inside))
+            except Failure:
+                if self._proved:
+                    raise
+                # `world` will find out, and try the next level.
+                return
 
     def settle(self) -> None:
         """Wait until no birth is under way."""
