@@ -15,6 +15,23 @@ from pkb.registry import Suite
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions" / "kernelbench"
 KERNELS = sorted((SOLUTIONS / "triton").glob("*.py"))
+WIDE_HEADS = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, Q, K, V):
+        return nn.functional.scaled_dot_product_attention(Q, K, V)
+
+
+def get_inputs():
+    return [torch.rand(1, 2, 40, 400) for _ in range(3)]
+
+
+def get_init_inputs():
+    return []
+"""
 EXAMPLES = Suite(SOLUTIONS / "examples" / "tasks").problems()
 
 
@@ -34,6 +51,15 @@ def test_correct_from_scratch(judge: Judge, kernel: Path, dtype: str, trials: in
     record = judge.judge(setup, Candidate.read(kernel), track="scratch")
     assert record.verdict is Verdict.CORRECT, record.reason
     assert (record.candidate["backend"], record.setup["state"]) == ("triton", "by name")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_attention_with_heads_too_wide_for_one_program(judge: Judge, dtype: str, tmp_path: Path) -> None:
+    (tmp_path / "1_wide.py").write_text(WIDE_HEADS)
+    (kernel,) = (SOLUTIONS / "triton").glob("L1_97_*.py")
+    (problem,) = Suite(tmp_path).problems()
+    record = judge.judge(judge.pose(problem, dtype=dtype, trials=1), Candidate.read(kernel), track="scratch")
+    assert record.verdict is Verdict.CORRECT, record.reason
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Triton's compiler is built for Linux only")

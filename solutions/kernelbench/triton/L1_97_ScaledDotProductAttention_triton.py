@@ -12,7 +12,6 @@ import triton.language as tl
 WIDEST = {4: 128, 2: 256}
 """By bytes per element: the widest head whose outputs fit into the registers of a program."""
 LOG2_E = 1.4426950408889634
-SHORT = tl.constexpr(128)
 
 # By bytes per element. float32 has no tensor cores (TF32 would be another precision): sixteen
 # warps share a tile, so that its sums fit into registers. Half types: tiles as wide as the tensor cores' instructions.
@@ -68,6 +67,7 @@ def score(q, k, scores, spread, L, S, D, scale, TILE_M: tl.constexpr, TILE_N: tl
     left = q + head * L * D + rows * D + inner[None, :]
     right = k + head * S * D + cols * D + inner[:, None]
     # In float32 a long sum by way of short ones: exponentials make its rounding errors matter.
+    SHORT: tl.constexpr = 128
     total = tl.zeros([TILE_M, TILE_N], dtype=tl.float32)
     part = tl.zeros([TILE_M, TILE_N], dtype=tl.float32)
     for d in range(0, D, DEPTH):
