@@ -59,7 +59,7 @@ def print_table(patterns: list[str], baseline: str, dtype: str) -> bool:
     print(HEAD)
     right = True
     with Judge() as judge:
-        for path in sorted(path for pattern in patterns for path in SOLUTIONS.glob(f"{pattern}.py")):
+        for path in sorted({path for pattern in patterns for path in SOLUTIONS.glob(f"{pattern}.py")}):
             setup = judge.pose(load(path.stem.removesuffix("_triton")), size="paper", dtype=dtype, trials=2)
             record = judge.judge(setup, Candidate.read(path), rigor=RIGORS["quick"], baselines=[baseline])
             print(row(record, baseline), flush=True)

@@ -1,6 +1,6 @@
 """The kernels that we ship, judged and timed: speed-up over the reference, and percent of the speed of light.
 
-    python benchmarks/shipped_kernels.py --worlds 2 4 --size paper --dtype bfloat16 [--problems 1 13] [--out DIR]
+    python benchmarks/shipped_kernels.py --worlds 2 4 --size paper --dtype bfloat16 [--out DIR]
 
 Prints a table in Markdown; --out keeps the records, as runs `w2` and `w4` there.
 Exit code 1 if one of them is not CORRECT.
@@ -8,7 +8,7 @@ Exit code 1 if one of them is not CORRECT.
 
 import argparse
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from pkb.candidate import Candidate
@@ -21,12 +21,10 @@ HEAD = """| kernel | ranks | verdict | reference us | kernel us | speed-up | 95 
 |---|---:|---|---:|---:|---:|---|---|---:|"""
 
 
-def shipped(backends: Sequence[str], problems: Container[int] = range(1, 88)) -> list[tuple[str, Path]]:
+def shipped(backends: list[str]) -> list[tuple[str, Path]]:
     """(problem, file), by number; a problem's kernels beside each other, so that they share its reference."""
     files = [path for backend in backends for path in (SOLUTIONS / backend).glob("*.py")]
-    named = [(path.stem.rpartition("_")[0], path) for path in files]
-    chosen = [(stem, path) for stem, path in named if _number(stem) in problems]
-    return sorted(chosen, key=lambda kernel: (_number(kernel[0]), kernel[1].stem))
+    return sorted(((path.stem.rpartition("_")[0], path) for path in files), key=lambda f: (_number(f[0]), f[1].stem))
 
 
 def _number(stem: str) -> int:
@@ -63,7 +61,6 @@ def row(record: Record) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backends", nargs="+", default=["cuda", "triton"])
-    parser.add_argument("--problems", type=int, nargs="+", default=range(1, 88))
     parser.add_argument("--worlds", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--size", default="paper")
     parser.add_argument("--dtype", default="bfloat16")
@@ -74,9 +71,8 @@ def main() -> None:
     print(HEAD)
     right = True
     with Judge(options.platform) as judge:
-        kernels = shipped(options.backends, options.problems)
         wanted = (options.worlds, options.size, options.dtype, options.rigor, options.out)
-        for record in judged(judge, kernels, *wanted):
+        for record in judged(judge, shipped(options.backends), *wanted):
             print(row(record), flush=True)
             right = right and record.correct
     sys.exit(0 if right else 1)

@@ -29,6 +29,11 @@ def test_list_and_show() -> None:
     assert "flops" in shown
 
 
+def test_to_say_how_to_time_is_to_ask_for_it() -> None:
+    ran = pkb("eval", "1", "--candidate", "reference", "--nproc", "1", "--trials", "1", "--rigor", "quick", "--json")
+    assert json.loads(ran.stdout)["timing"]["rigor"] == "quick", ran.stderr
+
+
 def test_lint_prints_a_page_with_a_total() -> None:
     ran = pkb("lint", "1", "--nproc", "2", "--dtype", "float32", "--trials", "1", "--markdown")
     assert ran.returncode == 0, ran.stdout + ran.stderr

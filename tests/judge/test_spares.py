@@ -142,6 +142,14 @@ def test_a_level_that_fails_ahead_of_time_is_not_the_end(judge: Judge, monkeypat
     assert judge.sandbox.facts["refused"][first] == "not allowed here"
 
 
+def test_where_no_level_is_left_every_candidate_is_told_so(judge: Judge) -> None:
+    problem = load("allreduce")
+    judge.sandbox._attempts = []
+    for _ in range(2):
+        record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem))
+        assert (record.verdict, record.evidence["check"]) == (Verdict.ENVIRONMENT, "sandbox")
+
+
 def test_a_candidate_is_reborn_until_a_reference_launches_at_its_pace(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

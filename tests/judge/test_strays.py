@@ -13,7 +13,7 @@ from pkb.registry import load
 
 SLEEPER = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
 ADOPTED = """
-import os, subprocess, sys, time
+import os, subprocess, sys
 if os.fork() == 0:
     {first}
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

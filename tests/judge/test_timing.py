@@ -11,13 +11,30 @@ from pkb.judge import Judge
 from pkb.judge.failure import Failure
 from pkb.judge.outside import Span, calls_for, check_claim
 from pkb.judge.pace import bootstrap, compared, compared_apart, is_narrow, is_steady, skew
+from pkb.judge.results import run_trial
 from pkb.judge.rigor import RIGORS, rigor_named
 from pkb.judge.sides import Plan
+from pkb.judge.world import World
 from pkb.record import Pace, Record, Verdict
 from pkb.registry import Suite, load, problems
 from pkb.roofline import Hardware
 
 QUICK = RIGORS["quick"]
+KEEPS = """
+import weakref
+results = []
+def solution(tensor):
+    out = tensor.clone()
+    results.append(weakref.ref(out))
+    return out
+"""
+LOOKS = """
+import sys
+left = [result for result in sys.modules["keeps"].results if result() is not None]
+assert not left, f"{len(left)} are still there"
+def solution(tensor):
+    return tensor
+"""
 CLOCK = "from pkb.platforms.cpu import HostClock\n"
 HEAD = """
 import time
@@ -120,6 +137,22 @@ def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge, t
     assert record.verdict is Verdict.CORRECT, record.reason
     assert record.timing
     assert "not this one" in record.timing["baselines"]["compile-default"]["failed"]
+
+
+def test_results_are_let_go_before_others_need_the_memory(judge: Judge, tmp_path: Path) -> None:
+    setup = judge.pose("allreduce", nproc=1, trials=1)
+    (tmp_path / "keeps.py").write_text(KEEPS)
+    (tmp_path / "looks.py").write_text(LOOKS)
+    order = {"do": "load", "problem": str(setup.problem.path)}
+    with World(judge.nursery, 1, judge.limits) as world:
+        world.start()
+        world.ask({**order, "candidate": str(tmp_path / "keeps.py")}, "load", 30)
+        setup.prepare(world, judge.seeds, 0)
+        run_trial(world, setup, "trial")
+        with pytest.raises(Failure, match="are still there"):
+            world.ask({**order, "candidate": str(tmp_path / "looks.py")}, "load", 30)
+        world.let_go()
+        world.ask({**order, "candidate": str(tmp_path / "looks.py")}, "load", 30)
 
 
 def test_names_of_rigors_are_checked() -> None:

@@ -48,7 +48,7 @@ class Asking(Wanting):
         str | None, typer.Option(help="The size that kernels are judged at; tiny if there is one.")
     ] = None
     trials: o.UsualTrials = None
-    rigor: Annotated[str, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).")] = "quick"
+    rigor: o.RigorName = "quick"
     platform: o.PlatformName = "auto"
     sandbox: o.SandboxMode = "auto"
     engine: Annotated[str, typer.Option(help="Who judges: local, this machine.")] = "local"

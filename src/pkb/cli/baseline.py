@@ -41,7 +41,7 @@ def baseline(
             "max-autotune-no-cudagraphs, cudagraphs; or all."
         ),
     ] = "all",
-    rigor: Annotated[str, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).")] = "paper",
+    rigor: o.RigorName = "paper",
     store: o.Store = None,
     again: Annotated[bool, typer.Option("--again", help="Time also what is stored already.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Print what is stored, and whether it holds here.")] = False,

@@ -17,6 +17,7 @@ from pkb.errors import UsageError
 if TYPE_CHECKING:
     from pkb.candidate import Candidate
     from pkb.judge import Judge, Tolerance
+    from pkb.judge.rigor import Rigor
     from pkb.judge.trials import Setup
     from pkb.problem import Problem
     from pkb.record import Record
@@ -48,11 +49,9 @@ def evaluate(
     atol: Annotated[float | None, typer.Option(help="Compare by |got - expected| <= atol + rtol * |expected|.")] = None,
     rtol: Annotated[float | None, typer.Option(help="See --atol; either replaces the oracle's rule.")] = None,
     measure_perf: Annotated[
-        bool, typer.Option("--measure-perf", help="Time correct candidates too; so do the next three.")
+        bool, typer.Option("--measure-perf", help="Time correct candidates too, as the next three imply.")
     ] = False,
-    rigor: Annotated[
-        str | None, typer.Option(help="How much is timed: quick, or paper (500 + 100 calls).", show_default="quick")
-    ] = None,
+    rigor: o.UsualRigor = None,
     warm_cache: Annotated[bool, typer.Option("--warm-cache", help="Time with warm caches, not cold ones.")] = False,
     baselines: Annotated[
         str, typer.Option(help="Also time what torch.compile makes of the reference: `all`, or names with commas.")
@@ -78,12 +77,10 @@ def evaluate(
     from pkb.cli.tables import print_verdicts
     from pkb.judge import Judge, Limits
     from pkb.judge.baselines import baselines_named
-    from pkb.judge.rigor import rigor_named
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     _check_profiler(profile, out)
-    chosen, wanted = rigor_named(rigor or "quick"), measure_perf or bool(rigor or warm_cache or baselines)
-    timed = replace(chosen, warm_cache=warm_cache) if wanted else None
+    timed = _rigor(measure_perf or bool(baselines), rigor, warm_cache)
     extra = baselines_named(baselines)
     if reuse_baselines and (warm_cache or not extra):
         raise UsageError("--reuse-baselines goes with --baselines, and without --warm-cache")
@@ -97,7 +94,7 @@ def evaluate(
     judged = {"tolerance": _tolerance(atol, rtol), "track": track, "rigor": timed, "profile": profile is not None}
     with Judge(platform, Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout), sandbox) as judge:
         setups = [judge.pose(problem, **posed) for problem, _ in jobs]
-        known = [_stored(setup, judge, extra, chosen.name, store) if reuse_baselines else {} for setup in setups]
+        known = [_stored(setup, judge, extra, timed, store) if reuse_baselines and timed else {} for setup in setups]
         batch = _Batch(judge, judged | {"baselines": [] if reuse_baselines else extra}, out, resume)
         records = batch.run(list(zip(setups, [one for _, one in jobs], known, strict=True)), as_json)
     if not as_json:
@@ -147,10 +144,18 @@ class _Batch:
         return earlier(folder, one.digest, self.judge.platform.name, asked, timed=timed)
 
 
-def _stored(setup: "Setup", judge: "Judge", baselines: list[str], rigor: str, store: Path | None) -> "Stored":
+def _rigor(wanted: bool, name: str | None, warm_cache: bool) -> "Rigor | None":
+    """How to time, where any option asks for it."""
+    from pkb.judge.rigor import rigor_named
+
+    chosen = replace(rigor_named(name or "quick"), warm_cache=warm_cache)
+    return chosen if wanted or name or warm_cache else None
+
+
+def _stored(setup: "Setup", judge: "Judge", baselines: list[str], rigor: "Rigor", store: Path | None) -> "Stored":
     from pkb.stored import asked_here, default_store, reusable
 
-    return reusable(store or default_store(), asked_here(setup, judge.platform), baselines, rigor)
+    return reusable(store or default_store(), asked_here(setup, judge.platform), baselines, rigor.name)
 
 
 def _check_profiler(name: str | None, out: Path | None) -> None:

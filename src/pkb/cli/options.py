@@ -41,6 +41,11 @@ Inputs = Annotated[
 UsualTrials = Annotated[
     int | None, typer.Option("--trials", min=1, help="Rounds of fresh inputs; 5 unless said otherwise, of models 3.")
 ]
+RigorName = Annotated[str, typer.Option("--rigor", help="How much is timed: quick, or paper (500 + 100 calls).")]
+UsualRigor = Annotated[
+    str | None,
+    typer.Option("--rigor", help="How much is timed: paper (500 + 100 calls), or quick, unless said otherwise."),
+]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 SizeName = Annotated[str, typer.Option("--size", help="tiny, paper or large.")]
 UsualSize = Annotated[str | None, typer.Option("--size", help="tiny, paper or large; tiny if there is one.")]

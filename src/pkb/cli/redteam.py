@@ -30,7 +30,7 @@ def redteam(
     kernels: Annotated[Path, typer.Option(help="Kernels that must pass.")] = Path("solutions/triton"),
     no_kernels: Annotated[bool, typer.Option("--no-kernels", help="Judge only the attempts.")] = False,
     platform: o.PlatformName = "auto",
-    out: Annotated[Path | None, typer.Option(help="Keep what was judged there, as a run for `pkb report`.")] = None,
+    out: o.Out = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The last table of docs/threat-model.md.")] = False,
     as_json: o.Json = False,
 ) -> None:

@@ -60,9 +60,9 @@ class Sandbox:
         if any(world.size != size for world in self._waiting):
             self.drop()
         wanted = min(_AHEAD if self._proved else 1, nursery.platform.spare_worlds(size))
-        while len(self._waiting) < wanted:
+        while self._attempts and len(self._waiting) < wanted:
+            level, inside = self._attempts[0]
             try:
-                level, inside = self._attempts[0]
                 self._waiting.append(World(self._nursery(level, nursery), size, limits, sandbox=inside))
             except Failure:
                 if self._proved:
