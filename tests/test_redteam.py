@@ -14,7 +14,7 @@ from pkb.backends import recognise
 from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.platforms import platform_named
-from pkb.redteam import LIMITS, Attempt, Outcome, attempts, honest_kernels, stage
+from pkb.redteam import Attempt, Outcome, attempts, honest_kernels, limits_on, stage
 from pkb.runs import Run
 from pkb.screen import Severity, Track, screen
 
@@ -33,7 +33,7 @@ def cases() -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Judge]:
-    with Judge("cpu", LIMITS) as judge:
+    with Judge("cpu", limits_on(platform_named("cpu"))) as judge:
         yield judge
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pkb.judge import Judge
 from pkb.platforms import platforms
-from pkb.redteam import LIMITS, Attempt, attempts, stage
+from pkb.redteam import Attempt, attempts, limits_on, stage
 
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
@@ -22,7 +22,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def gpu() -> Iterator[Judge]:
-    with Judge("shared-gpu", LIMITS) as judge:
+    with Judge("shared-gpu", limits_on(platforms()["shared-gpu"])) as judge:
         yield judge
 
 

@@ -5,16 +5,16 @@ import random
 import torch
 
 from pkb.judge.digest import digest
-from pkb.judge.excerpts import MOST, Excerpt, excerpted, parts
+from pkb.judge.excerpts import WHOLE, Excerpt, excerpted, parts
 from pkb.judge.outside import Stretch
 
-LARGE = torch.arange(2 * MOST + 77, dtype=torch.int32).view(-1, 5)
+LARGE = torch.arange(2 * WHOLE + 77, dtype=torch.int32).view(-1, 5)
 
 
 def test_small_tensors_are_compared_whole() -> None:
     chance = random.Random(0)
-    assert Excerpt.of((MOST,), chance) is None
-    assert Excerpt.part((4, MOST // 4), chance) is None
+    assert Excerpt.of((WHOLE,), chance) is None
+    assert Excerpt.part((4, WHOLE // 4), chance) is None
     assert len(parts(LARGE[:3])) == 1
 
 
@@ -24,10 +24,18 @@ def test_pieces_come_from_every_part_and_both_ends() -> None:
     found = excerpted(LARGE, excerpt.told())
     assert found.shape == excerpt.shape
     assert (found[0], found[-1]) == (0, LARGE.numel() - 1)
-    assert len(found.unique()) == len(found) == MOST
-    assert all(int(found[k]) == excerpt.place(k) for k in (0, 12_345, MOST // 2, MOST - 1))
+    assert len(found.unique()) == len(found) == 1 << 20
+    assert all(int(found[k]) == excerpt.place(k) for k in (0, 12_345, 1 << 19, (1 << 20) - 1))
     other = Excerpt.of(LARGE.shape, random.Random(2))
     assert other != excerpt
+
+
+def test_no_tile_of_a_matrix_is_passed_over() -> None:
+    excerpt = Excerpt.of((4096, 4096), random.Random(3))
+    assert excerpt
+    seen = excerpted(torch.arange(4096 * 4096, dtype=torch.int32), excerpt.told())
+    tiles = (seen // 4096 // 32) * 4096 + seen % 4096 // 32
+    assert len(tiles.unique()) == 128 * 128
 
 
 def test_a_part_is_vouched_for_by_its_digest() -> None:

@@ -40,11 +40,12 @@ def redteam(
     """
     ahead.start()
     from pkb.judge import Judge
-    from pkb.redteam import LIMITS, attempts, honest_kernels
+    from pkb.platforms import platform_named
+    from pkb.redteam import attempts, honest_kernels, limits_on
 
     chosen = attempts(folder, rows or ())
     must_pass = [] if no_kernels else honest_kernels(kernels)
-    with Judge(platform, LIMITS) as judge:
+    with Judge(platform, limits_on(platform_named(platform))) as judge:
         findings = _staged(judge, chosen, "json" if as_json else "markdown" if markdown else "lines", out)
         judged, alarms = _false_alarms(judge, [f.attempt for f in findings], must_pass)
     missed = sum(not finding.caught for finding in findings)

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MOST = 1 << 22
-"""Elements of one tensor that are brought over; a larger one is compared in pieces."""
+WHOLE = 1 << 22
+"""Elements of a tensor that is compared whole; of a larger one pieces are, so many of this length."""
+_PIECES, _LENGTH = 256, 1 << 12
 _PARTS = 64
+"""Of a large tensor, each with a digest of its own."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +24,18 @@ class Excerpt:
 
     @classmethod
     def of(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
-        """A piece of every part, and both ends; None for what is compared whole."""
-        count, length = math.prod(shape), MOST // _PARTS
-        if count <= MOST:
+        """Both ends, and from all between a piece at the same distance, or nearly; None for what is compared whole."""
+        count = math.prod(shape)
+        if count <= WHOLE:
             return None
-        part = count / _PARTS
-        inner = (int(k * part + chance.random() * (part - length)) for k in range(1, _PARTS - 1))
-        return cls((0, *inner, count - length), length)
+        share = count / _PIECES
+        inner = (int(k * share + chance.random() * (share - _LENGTH)) for k in range(1, _PIECES - 1))
+        return cls((0, *inner, count - _LENGTH), _LENGTH)
 
     @classmethod
     def part(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
         """One part in full, for which a digest has vouched."""
-        if math.prod(shape) <= MOST:
+        if math.prod(shape) <= WHOLE:
             return None
         start, end = chance.choice(_bounds(math.prod(shape)))
         return cls((start,), end - start)
@@ -61,7 +63,7 @@ def excerpted(tensor: Tensor, pieces: Sequence[Sequence[int]] | None) -> Tensor:
 
 def parts(tensor: Tensor) -> list[Tensor]:
     """What digests are given of: the tensor, or the parts of a large one."""
-    if tensor.numel() <= MOST:
+    if tensor.numel() <= WHOLE:
         return [tensor]
     flat = tensor.detach().reshape(-1)
     return [flat[start:end] for start, end in _bounds(len(flat))]

@@ -52,6 +52,7 @@ class Nursery:
             "folders": [str(self.folder), str(self.shared)],
             "service": [] if self.profiled else self.platform.service(),
             "execute": self.profiled,
+            "preloaded": self.platform.preloaded,
         }
 
     def wait_until_ready(self) -> None:

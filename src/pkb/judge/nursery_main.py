@@ -40,11 +40,10 @@ _GRACE_S = 0.5
 _SWEEP_S = 10.0
 _MOST_NAMED = 20
 _CELL_S = 30.0
-# What ranks would otherwise each import again. Triton has no build for every system.
+# What ranks would otherwise each import again.
 _PRELOADED = ("torch", "torch.distributed")
 # These look at the environment when they are loaded, so the settings come first.
 _PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.judge.builder", "pkb.registry")
-_PRELOADED_IF_THERE = ("triton", "triton.language")
 
 
 class NurseryProcess:
@@ -284,10 +283,11 @@ def main() -> None:
     with contextlib.suppress(ChannelClosed):
         settings = channel.receive()
         os.environ |= settings.pop("environment")
+        platforms_own = settings.pop("preloaded")
         nursery = NurseryProcess(channel, **settings)
         for name in _PRELOADED_WITH_SETTINGS:
             importlib.import_module(name)
-        for name in _PRELOADED_IF_THERE:
+        for name in platforms_own:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         view.readable()

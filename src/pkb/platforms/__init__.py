@@ -54,6 +54,8 @@ class Platform(Protocol):
     """Whether all ranks share one device."""
     names_kernels: bool
     """Whether a profiler can say what ran on its devices."""
+    preloaded: tuple[str, ...]
+    """Modules that ranks find imported, where they are installed."""
     clock_source: str
     """What its clocks read, for the record."""
     clock_slack_us: float

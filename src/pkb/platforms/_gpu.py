@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from pkb.home import home
 from pkb.platforms import _nvidia
 from pkb.roofline import Hardware
 
@@ -27,12 +28,17 @@ class Gpu:
 
     clock_source = "device events behind a spin"
     names_kernels = True
+    preloaded = ("triton.language", "pkb.platforms._triton_driver")
     # Drawing and digesting take 100 to 200 us per call; honest processes differ by up to 25 us in that.
     clock_slack_us = 40.0
 
     def memory_limit(self, world: int) -> int | None:
         # A CUDA process maps far more address space than it uses.
         return None
+
+    def nursery_environment(self, folder: Path) -> dict[str, str]:
+        # Of what the nursery itself compiles. A rank has a folder of its own.
+        return {"TRITON_CACHE_DIR": str(home() / "triton")}
 
     def spare_worlds(self, size: int) -> int:
         # Ranks that wait share the GPU with those that are timed: with several, identical code read 0.76 to 1.29.

@@ -26,8 +26,9 @@ class Cpu:
     process_group = "gloo"
     one_device = True
     clock_source = "host clock"
-    # More ranks than cores wait for each other's turns.
     names_kernels = False
+    preloaded = ("triton.language",)
+    # More ranks than cores wait for each other's turns.
     clock_slack_us = 20_000.0
 
     def missing(self) -> str | None:

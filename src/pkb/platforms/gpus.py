@@ -22,9 +22,6 @@ class Gpus(Gpu):
     def most_ranks(self) -> int | None:
         return gpu_count()
 
-    def nursery_environment(self, folder: Path) -> dict[str, str]:
-        return {}
-
     def service(self) -> list[str]:
         return []
 

@@ -46,7 +46,7 @@ class SharedGpu(Gpu):
         for name in private.values():
             (folder / name).mkdir(exist_ok=True)
         environment = {variable: str(folder / name) for variable, name in private.items()}
-        return environment | {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
+        return super().nursery_environment(folder) | environment | {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
 
     def exposed(self, folder: Path) -> list[str]:
         # Clients of MPS share memory with its server.
