@@ -15,7 +15,7 @@ from pkb.platforms import platform_named
 from pkb.record import Verdict
 from pkb.registry import load
 
-RIGOR = Rigor("few", 2, 1.0, calls=4, calls_per_block=2, most_pairs=2, checked_blocks=1)
+RIGOR = Rigor("few", 2, 1.0, calls=4, calls_per_block=2, most_pairs=2, narrow=0.01, checked_blocks=1)
 DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
 
 

@@ -66,12 +66,18 @@ class Judge:
 
     @property
     def nursery(self) -> Nursery:
+        nursery = self._begun()
+        nursery.wait_until_ready()
+        return nursery
+
+    def _begun(self) -> Nursery:
         if self._nursery is None:
             self._nursery = Nursery(self.platform, lambda _: [*self.profiler], profiled=bool(self.profiler))
-            self._nursery.wait_until_ready()
         return self._nursery
 
     def __enter__(self) -> "Judge":
+        # It imports while the first judgement is posed.
+        self._begun()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -35,6 +35,7 @@ class Nursery:
         self.profiled = profiled
         self.folder = Path(tempfile.mkdtemp(prefix="pkb-"))
         self.shared = _shared_memory_folder()
+        self._is_ready = False
         self._worlds = itertools.count()
         self.exits: dict[tuple[int, int], int] = {}
         """(world, rank): exit code, negative for a signal."""
@@ -56,7 +57,9 @@ class Nursery:
         }
 
     def wait_until_ready(self) -> None:
-        self._answer("ready")
+        if not self._is_ready:
+            self._answer("ready")
+            self._is_ready = True
 
     def order(self, message: Message, fds: list[int] | None = None) -> Message:
         try:

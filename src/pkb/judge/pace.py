@@ -12,7 +12,6 @@ from pkb.record import Pace
 
 MARGIN = 0.02
 """A ratio whose interval reaches this close to 1 is a tie."""
-_NARROW = 0.01
 _RESAMPLES = 2000
 
 Spans = list[list[list[float]]]
@@ -106,14 +105,14 @@ def _apart(times: Mapping[str, Any], timing: Timing) -> dict[str, Any]:
     return {**found, **origin, "blocks_us": times["blocks_us"]}
 
 
-def is_narrow(ours: Spans, theirs: Spans) -> bool:
-    """Whether more blocks would hardly change what is reported."""
-    return _narrow(bootstrap(_ratios(ours, theirs)))
+def is_narrow(ours: Spans, theirs: Spans, share: float) -> bool:
+    """Whether more blocks would hardly change what is reported: the ratio is known to this share of it."""
+    return _narrow(bootstrap(_ratios(ours, theirs)), share)
 
 
-def is_steady(spans: Spans) -> bool:
+def is_steady(spans: Spans, share: float) -> bool:
     """The same for the time of one side."""
-    return _narrow(bootstrap(block_medians(spans)))
+    return _narrow(bootstrap(block_medians(spans)), share)
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
@@ -132,9 +131,9 @@ def _quantiles(resampled: NDArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _narrow(interval: tuple[float, float]) -> bool:
+def _narrow(interval: tuple[float, float], share: float) -> bool:
     low, high = interval
-    return (high - low) / 2 < _NARROW * low
+    return (high - low) / 2 < share * low
 
 
 def _ratios(ours: Spans, theirs: Spans) -> list[float]:

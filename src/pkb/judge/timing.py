@@ -120,7 +120,7 @@ def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
     sampled = set(ours.seeds.random("sampled").sample(range(least), min(least, rigor.checked_blocks)))
     samples, idle = [], Idleness(theirs.world)
     watched = {side.name: idle.watched for side in sides if side is not theirs}
-    for pair in rounds(sides, rigor, lambda: is_narrow(ours.spans, theirs.spans), watched):
+    for pair in rounds(sides, rigor, lambda: is_narrow(ours.spans, theirs.spans, rigor.narrow), watched):
         if pair in sampled:
             call = theirs.seeds.random("timed call", pair).choice(theirs.kept)
             samples.append(_sample(theirs, FIRST_TIMED_TRIAL + pair + 1, call, largest))

@@ -28,7 +28,7 @@ class Gpu:
 
     clock_source = "device events behind a spin"
     names_kernels = True
-    preloaded = ("triton.language", "pkb.platforms._triton_driver")
+    preloaded = ("triton.language", "pkb.platforms._triton_ready")
     # Drawing and digesting take 100 to 200 us per call; honest processes differ by up to 25 us in that.
     clock_slack_us = 40.0
 
