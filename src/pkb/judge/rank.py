@@ -20,6 +20,7 @@ from pkb.judge.channel import Channel, Message
 from pkb.judge.digest import digests
 from pkb.judge.entering import entry_of, import_candidate, join, settle
 from pkb.judge.excerpts import excerpted, parts
+from pkb.judge.exercise import exercise
 from pkb.judge.extensions import install
 from pkb.judge.faults import faulty
 from pkb.judge.model_faults import operations
@@ -69,6 +70,9 @@ class Rank:
     def _enter(self, order: Message, listener_fd: int | None) -> None:
         self.device = self.platform.enter(self.rank, self.world, Path(order["shared"]))
         join(self.platform.process_group, self.rank, self.world, order["port"], listener_fd)
+        if self.device.type != "cpu":
+            exercise(self.device)
+            self.platform.tidy()
 
     def serve(self) -> None:
         self.channel.send({"ready": True})
