@@ -31,7 +31,7 @@ from pkb.screen import Track
 
 _TRIALS = 2
 # Few calls: the work of attempts takes 40 ms, to show beyond what the judge's clock allows for on a CPU.
-_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, narrow=0.01, checked_blocks=4)
+_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=4)
 
 
 def limits_on(platform: Platform) -> Limits:

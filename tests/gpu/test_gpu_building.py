@@ -14,7 +14,7 @@ from pkb.registry import load
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
-RIGOR = Rigor("few", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, narrow=0.01, checked_blocks=2)
+RIGOR = Rigor("few", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=2)
 EXTENSION = r"""
 import torch
 import torch.distributed as dist

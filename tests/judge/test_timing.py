@@ -186,8 +186,8 @@ def test_blocks_that_did_not_take_turns_leave_more_doubt() -> None:
 
 
 def test_a_side_is_steady_when_its_own_blocks_agree() -> None:
-    assert is_steady(spans(*[10.0] * 8), 0.01)
-    assert not is_steady(spans(9, 10, 11, 9, 10, 11), 0.01)
+    assert is_steady(spans(*[10.0] * 8))
+    assert not is_steady(spans(9, 10, 11, 9, 10, 11))
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_the_margin_around_one(ratio: float, pace: Pace) -> None:
 def test_an_interval_is_as_wide_as_its_blocks_disagree() -> None:
     low, high = bootstrap([0.9, 1.0, 1.1] * 5)
     assert 0.9 <= low < 1.0 < high <= 1.1
-    assert is_narrow(spans(*[10.0] * 8), spans(*[10.0] * 8), 0.01)
-    assert not is_narrow(spans(9, 10, 11, 9, 10, 11), spans(*[10.0] * 6), 0.01)
+    assert is_narrow(spans(*[10.0] * 8), spans(*[10.0] * 8))
+    assert not is_narrow(spans(9, 10, 11, 9, 10, 11), spans(*[10.0] * 6))
 
 
 def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:

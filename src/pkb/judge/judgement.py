@@ -117,7 +117,18 @@ class Judgement:
         self.judge.settle()
         judge, expected, gait_us = self.judge, self.seen.expected, self.seen.gait_us
         rigor, baselines = self.asked.rigor, self.asked.baselines
-        timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, gait_us, baselines)
+        timing = measure(
+            world,
+            setup,
+            judge.seeds,
+            expected,
+            judge.spares,
+            rigor,
+            gait_us,
+            baselines,
+            # So that births are over when the next judgement comes to its clocks.
+            quiet_is_over=lambda: judge.bear_ahead(setup, timed=True),
+        )
         check_conduct(world, self.asked.track, setup.limits.trial_s)
         self.seen.timing = with_stored(timing, self.asked.stored)
 

@@ -12,6 +12,7 @@ from pkb.record import Pace
 
 MARGIN = 0.02
 """A ratio whose interval reaches this close to 1 is a tie."""
+_NARROW = 0.01
 _RESAMPLES = 2000
 
 Spans = list[list[list[float]]]
@@ -105,14 +106,14 @@ def _apart(times: Mapping[str, Any], timing: Timing) -> dict[str, Any]:
     return {**found, **origin, "blocks_us": times["blocks_us"]}
 
 
-def is_narrow(ours: Spans, theirs: Spans, share: float) -> bool:
-    """Whether more blocks would hardly change what is reported: the ratio is known to this share of it."""
-    return _narrow(bootstrap(_ratios(ours, theirs)), share)
+def is_narrow(ours: Spans, theirs: Spans) -> bool:
+    """Whether more blocks would hardly change what is reported."""
+    return _narrow(bootstrap(_ratios(ours, theirs)))
 
 
-def is_steady(spans: Spans, share: float) -> bool:
+def is_steady(spans: Spans) -> bool:
     """The same for the time of one side."""
-    return _narrow(bootstrap(block_medians(spans)), share)
+    return _narrow(bootstrap(block_medians(spans)))
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
@@ -131,9 +132,9 @@ def _quantiles(resampled: NDArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _narrow(interval: tuple[float, float], share: float) -> bool:
+def _narrow(interval: tuple[float, float]) -> bool:
     low, high = interval
-    return (high - low) / 2 < share * low
+    return (high - low) / 2 < _NARROW * low
 
 
 def _ratios(ours: Spans, theirs: Spans) -> list[float]:

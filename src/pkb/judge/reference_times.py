@@ -74,7 +74,7 @@ def _timed(mode: str, eager: Side, spares: Spares, gait_us: float, rigor: Rigor)
         if failed:
             return failed[mode]
         before, both = platform.clocks(), [eager, *sides]
-        for _ in rounds(both, rigor, lambda: all(is_steady(side.spans, rigor.narrow) for side in both)):
+        for _ in rounds(both, rigor, lambda: all(is_steady(side.spans) for side in both)):
             pass
         clocks = {"before": before, "after": platform.clocks()}
         times = _of_one(both[-1]) | {"gait_us": gait_us, "clocks": clocks}

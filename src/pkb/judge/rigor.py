@@ -19,8 +19,6 @@ class Rigor:
     """At the most: large arguments make blocks shorter."""
     most_pairs: int
     """Pairs of blocks, should the interval stay wide."""
-    narrow: float
-    """Half of it, as a share of the ratio, at which there are enough."""
     checked_blocks: int
     """Timed blocks of which one call's outputs are checked."""
     warm_cache: bool = False
@@ -30,8 +28,8 @@ class Rigor:
 
 
 RIGORS = {
-    "quick": Rigor("quick", 20, 2.0, calls=64, calls_per_block=8, most_pairs=16, narrow=0.01, checked_blocks=2),
-    "paper": Rigor("paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=40, narrow=0.005, checked_blocks=4),
+    "quick": Rigor("quick", 20, 2.0, calls=64, calls_per_block=8, most_pairs=16, checked_blocks=2),
+    "paper": Rigor("paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=30, checked_blocks=4),
 }
 
 

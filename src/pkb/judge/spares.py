@@ -13,7 +13,7 @@ from pkb.record import Verdict
 
 _AT_ONCE, _NEXT = 3, 2
 _TRIES = 5
-_SAME_ALONE, _SAME_TOGETHER = 0.015, 0.03
+_SAME_ALONE, _SAME_TOGETHER = 0.01, 0.03
 """Of a world of one, and of several ranks, whose time depends less on how fast they launch."""
 
 

@@ -42,10 +42,12 @@ def measure(
     rigor: Rigor,
     candidate_gait_us: float,
     baselines: Sequence[str] = (),
+    quiet_is_over: Callable[[], None] = lambda: None,
 ) -> Timing:
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true.
 
-    `candidate_gait_us` is the launch gap of its world, taken before the candidate was loaded.
+    `candidate_gait_us` is the launch gap of its world, taken before the candidate was loaded; `quiet_is_over` is called
+    when no clock runs any more.
     """
     platform = candidate.nursery.platform
     with ExitStack() as stack:
@@ -61,6 +63,7 @@ def measure(
         clocks = {"before": before, "after": platform.clocks()}
         outside, more = _by_our_clock(ours, theirs, platform, rigor, expected.largest_call())
         samples += more
+        quiet_is_over()
         # All of the device's memory is the reference's now: its oracle needs several times what a call does.
         candidate.let_go()
         for side in extra:
@@ -120,7 +123,7 @@ def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
     sampled = set(ours.seeds.random("sampled").sample(range(least), min(least, rigor.checked_blocks)))
     samples, idle = [], Idleness(theirs.world)
     watched = {side.name: idle.watched for side in sides if side is not theirs}
-    for pair in rounds(sides, rigor, lambda: is_narrow(ours.spans, theirs.spans, rigor.narrow), watched):
+    for pair in rounds(sides, rigor, lambda: is_narrow(ours.spans, theirs.spans), watched):
         if pair in sampled:
             call = theirs.seeds.random("timed call", pair).choice(theirs.kept)
             samples.append(_sample(theirs, FIRST_TIMED_TRIAL + pair + 1, call, largest))
