@@ -27,7 +27,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
 
 
 def born(judge: Judge) -> list[World]:
-    return [spare.world for spare in judge.spares._waiting]
+    return list(judge.spares._waiting)
 
 
 def with_gaits(judge: Judge, *gaits_us: float) -> None:
@@ -40,24 +40,24 @@ def with_gaits(judge: Judge, *gaits_us: float) -> None:
 
 def test_the_closest_in_pace_is_taken_and_the_others_wait_on(judge: Judge) -> None:
     with_gaits(judge, 1.6, 1.9, 1.8)
-    world, gait_us = judge.spares.like(1, 1.81)
-    assert gait_us == 1.8
+    world = judge.spares.like(1, 1.81)
+    assert world.gait() == 1.8
     assert world.started
     assert len(born(judge)) == 2
 
 
 def test_others_are_born_when_none_is_close(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     coming = iter([1.5, 1.72, 1.0])
-    monkeypatch.setattr("pkb.judge.spares.gait", lambda world: next(coming))
+    monkeypatch.setattr(World, "_measured_gait", lambda world: next(coming))
     with_gaits(judge, 1.6, 1.9)
-    assert judge.spares.like(1, 1.71)[1] == 1.72
+    assert judge.spares.like(1, 1.71).gait() == 1.72
     assert len(born(judge)) == 3
 
 
 def test_the_closest_must_do_in_the_end(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     coming = iter([1.0, 1.2, 1.1, 1.3, 1.15])
-    monkeypatch.setattr("pkb.judge.spares.gait", lambda world: next(coming))
-    assert judge.spares.like(1, 1.8)[1] == 1.3
+    monkeypatch.setattr(World, "_measured_gait", lambda world: next(coming))
+    assert judge.spares.like(1, 1.8).gait() == 1.3
     assert next(coming, None) is None
     assert len(born(judge)) == 3
 
@@ -160,9 +160,13 @@ def test_a_candidate_is_reborn_until_a_reference_launches_at_its_pace(
     assert judge.judge(setup, Candidate.reference(problem)).correct
     judge.sandbox.facts["processes"] = "closed"
     with_gaits(judge, 1.0, 1.1)
-    coming = iter([1.3, 1.2, 1.1])
-    monkeypatch.setattr("pkb.judge.judge.gait", lambda world: next(coming))
-    monkeypatch.setattr("pkb.judge.spares.gait", lambda world: 1.0)
+    judge.sandbox.drop()
+    coming = iter([1.3, 1.2, 1.1, 1.3, 1.3])
+
+    def measured(world: World) -> float:
+        return 1.0 if world.blame is Verdict.ENVIRONMENT else next(coming)
+
+    monkeypatch.setattr(World, "_measured_gait", measured)
     record = judge.judge(setup, Candidate.reference(problem), rigor=RIGOR)
     assert record.timing is not None, record.reason
     assert record.timing["gait_us"] == {"candidate": 1.1, "reference": 1.1}

@@ -23,7 +23,7 @@ from pkb.judge.rigor import Rigor
 from pkb.judge.sandbox import Sandbox
 from pkb.judge.seeds import Seeds
 from pkb.judge.seen import Seen
-from pkb.judge.spares import Spares, gait
+from pkb.judge.spares import Spares
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.platforms import platform_named
@@ -213,7 +213,7 @@ class Judge:
         self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False
     ) -> Iterator[tuple[World, Setup]]:
         """A started world with the candidate, made ready before, loaded on every rank; and the setup that it allows."""
-        with self._twin_of_a_spare(setup, seen) if timed else self._unloaded(setup) as world:
+        with self._twin_of_a_spare(setup) if timed else self._unloaded(setup) as world:
             seen.logs = world.logs
             # Nothing outside its folder can be counted on to be visible there.
             problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"
@@ -237,14 +237,14 @@ class Judge:
     def _unloaded(self, setup: Setup) -> World:
         return self.sandbox.world(self.nursery, setup.world, setup.limits)
 
-    def _twin_of_a_spare(self, setup: Setup, seen: Seen) -> World:
+    def _twin_of_a_spare(self, setup: Setup) -> World:
         """A world for a candidate, reborn if it does not launch as fast as any of the references that wait."""
-        self.settle()
         for left in reversed(range(_BIRTHS)):
             world = self._unloaded(setup)
             try:
-                seen.gait_us = gait(world)
-                if not left or self.spares.match(setup.world, seen.gait_us):
+                if world.gait_us is None:
+                    self.settle()
+                if self.spares.match(setup.world, world.gait()) or not left:
                     break
                 world.end()
             except BaseException:

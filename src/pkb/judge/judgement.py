@@ -115,7 +115,7 @@ class Judgement:
             return
         self.progress("timing")
         self.judge.settle()
-        judge, expected, gait_us = self.judge, self.seen.expected, self.seen.gait_us
+        judge, expected = self.judge, self.seen.expected
         rigor, baselines = self.asked.rigor, self.asked.baselines
         timing = measure(
             world,
@@ -124,7 +124,6 @@ class Judgement:
             expected,
             judge.spares,
             rigor,
-            gait_us,
             baselines,
             # So that births are over when the next judgement comes to its clocks.
             quiet_is_over=lambda: judge.bear_ahead(setup, timed=True),

@@ -17,7 +17,7 @@ from pkb.judge.reference import as_reference
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.sides import Plan, Side
-from pkb.judge.spares import Spares, gait
+from pkb.judge.spares import Spares
 from pkb.judge.timing import compiled_sides, rounds
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World
@@ -33,12 +33,12 @@ def reference_times(
     """Each mode as soon as it is timed. Raises Failure where not even the eager reference can be."""
     waiting = list(modes)
     while waiting:
-        with _eager(setup, spares, seeds, rigor) as (eager, gait_us):
+        with _eager(setup, spares, seeds, rigor) as eager:
             well = True
             while waiting and well:
                 mode = waiting.pop(0)
                 try:
-                    times = _timed(mode, eager, spares, gait_us, rigor)
+                    times = _timed(mode, eager, spares, rigor)
                 except Failure as failure:
                     if mode == EAGER or failure.evidence.get("check") == "nursery":
                         raise
@@ -48,14 +48,14 @@ def reference_times(
 
 
 @contextmanager
-def _eager(setup: Setup, spares: Spares, seeds: Seeds, rigor: Rigor) -> Iterator[tuple[Side, float]]:
-    """The reference as it is, warm, and its launch gap."""
+def _eager(setup: Setup, spares: Spares, seeds: Seeds, rigor: Rigor) -> Iterator[Side]:
+    """The reference as it is, warm."""
     with as_reference(spares.take(setup.world), setup) as world:
-        gait_us = gait(world)
+        world.gait()
         plan = Plan.of(world, setup, seeds, rigor, _WORLDS, _result_bytes(world, setup, seeds))
         side = Side(EAGER, world, plan, setup, seeds)
         side.warm_up(rigor, setup.limits.trial_s)
-        yield side, gait_us
+        yield side
         world.end()
 
 
@@ -66,18 +66,18 @@ def _result_bytes(world: World, setup: Setup, seeds: Seeds) -> int:
     return max(answer["result_bytes"] for answer in world.ask({"do": "weigh"}, "timing", setup.limits.trial_s))
 
 
-def _timed(mode: str, eager: Side, spares: Spares, gait_us: float, rigor: Rigor) -> Times:
+def _timed(mode: str, eager: Side, spares: Spares, rigor: Rigor) -> Times:
     platform = eager.world.nursery.platform
     eager.forget()
     with ExitStack() as stack:
-        sides, failed = compiled_sides([] if mode == EAGER else [mode], eager, spares, gait_us, rigor, stack)
+        sides, failed = compiled_sides([] if mode == EAGER else [mode], eager, spares, rigor, stack)
         if failed:
             return failed[mode]
         before, both = platform.clocks(), [eager, *sides]
         for _ in rounds(both, rigor, lambda: all(is_steady(side.spans) for side in both)):
             pass
         clocks = {"before": before, "after": platform.clocks()}
-        times = _of_one(both[-1]) | {"gait_us": gait_us, "clocks": clocks}
+        times = _of_one(both[-1]) | {"gait_us": eager.world.gait(), "clocks": clocks}
         for side in sides:
             times |= _beside(eager, side)
             side.world.end()

@@ -71,9 +71,11 @@ class Sandbox:
                 return
 
     def settle(self) -> None:
-        """Wait until no birth is under way."""
+        """Wait until no birth is under way; then see how fast these worlds launch."""
         for world in self._waiting:
             world.start()
+        for world in self._waiting:
+            world.gait()
 
     def drop(self) -> None:
         """What was begun and is not wanted any more."""

@@ -34,7 +34,6 @@ class Seen:
     outputs: Outputs = field(default_factory=dict)
     """Of the last trial that handed any over."""
     library_calls: dict[str, int] = field(default_factory=dict)
-    gait_us: float = 0.0
     timing: Timing | None = None
     profile: Profile | None = None
     logs: Logs | None = None

@@ -4,8 +4,6 @@ On a GPU a birth takes most of a second. And processes are born unequal: some la
 good, so that identical code would read differently in two of them. From several, one can be chosen.
 """
 
-from dataclasses import dataclass
-
 from pkb.judge.limits import Limits
 from pkb.judge.nursery import Nursery
 from pkb.judge.world import World
@@ -17,25 +15,12 @@ _SAME_ALONE, _SAME_TOGETHER = 0.01, 0.03
 """Of a world of one, and of several ranks, whose time depends less on how fast they launch."""
 
 
-@dataclass
-class _Spare:
-    world: World
-    gait_us: float | None = None
-    """None until it is measured."""
-
-    def gait(self) -> float:
-        if self.gait_us is None:
-            self.world.start()
-            self.gait_us = gait(self.world)
-        return self.gait_us
-
-
 class Spares:
     """Worlds without a problem yet, all of one size."""
 
     def __init__(self, nursery: Nursery, limits: Limits):
         self.nursery, self._limits = nursery, limits
-        self._waiting: list[_Spare] = []
+        self._waiting: list[World] = []
 
     def bear(self, size: int, choice: bool) -> None:
         """Begin with some more, where births take long, without waiting for them; with several, if one is chosen."""
@@ -47,12 +32,12 @@ class Spares:
     def take(self, size: int) -> World:
         """Any, started."""
         self._make_room(size)
-        spare = self._waiting.pop(0) if self._waiting else self._birth(size)
-        spare.world.start()
-        return spare.world
+        world = self._waiting.pop(0) if self._waiting else self._birth(size)
+        world.start()
+        return world
 
-    def like(self, size: int, gait_us: float) -> tuple[World, float]:
-        """The one that launches most nearly at this pace, and its own pace. Afterwards no birth is under way."""
+    def like(self, size: int, gait_us: float) -> World:
+        """The one that launches most nearly at this pace. Afterwards no birth is under way."""
         self._make_room(size)
         tries = _TRIES - len(self._waiting)
         self._sort(gait_us)
@@ -61,18 +46,18 @@ class Spares:
             self._sort(gait_us)
             self._end_beyond(max(1, self._room(size)))
             tries -= 1
-        closest = self._waiting.pop(0)
-        return closest.world, closest.gait()
+        return self._waiting.pop(0)
 
     def match(self, size: int, gait_us: float) -> bool:
-        """Whether one launches at this pace, of those that wait, if any do."""
+        """Whether one launches at this pace, of those that wait and whose own is known, if any is."""
         self._make_room(size)
-        return not self._waiting or any(alike(spare.gait(), gait_us, size) for spare in self._waiting)
+        known = [world.gait_us for world in self._waiting if world.gait_us is not None]
+        return not known or any(alike(one_us, gait_us, size) for one_us in known)
 
     def settle(self) -> None:
         """Wait until no birth is under way."""
-        for spare in self._waiting:
-            spare.world.start()
+        for world in self._waiting:
+            world.start()
 
     def drop(self) -> None:
         """What a candidate may have reached."""
@@ -81,25 +66,19 @@ class Spares:
     def _room(self, size: int) -> int:
         return self.nursery.platform.spare_worlds(size)
 
-    def _birth(self, size: int) -> _Spare:
-        return _Spare(World(self.nursery, size, self._limits, blame=Verdict.ENVIRONMENT))
+    def _birth(self, size: int) -> World:
+        return World(self.nursery, size, self._limits, blame=Verdict.ENVIRONMENT)
 
     def _sort(self, gait_us: float) -> None:
-        self._waiting.sort(key=lambda spare: abs(spare.gait() - gait_us))
+        self._waiting.sort(key=lambda world: abs(world.gait() - gait_us))
 
     def _make_room(self, size: int) -> None:
-        if any(spare.world.size != size for spare in self._waiting):
+        if any(world.size != size for world in self._waiting):
             self._end_beyond(0)
 
     def _end_beyond(self, count: int, kill: bool = False) -> None:
         while len(self._waiting) > count:
-            self._waiting.pop().world.end(kill)
-
-
-def gait(world: World) -> float:
-    """Of the slowest rank, in microseconds. Ask before a candidate is loaded."""
-    answers = world.ask({"do": "gait"}, "start", world.limits.start_s)
-    return max(float(answer["us"]) for answer in answers)
+            self._waiting.pop().end(kill)
 
 
 def alike(one_us: float, other_us: float, size: int) -> bool:

@@ -40,24 +40,23 @@ def measure(
     expected: Reference,
     spares: Spares,
     rigor: Rigor,
-    candidate_gait_us: float,
     baselines: Sequence[str] = (),
     quiet_is_over: Callable[[], None] = lambda: None,
 ) -> Timing:
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true.
 
-    `candidate_gait_us` is the launch gap of its world, taken before the candidate was loaded; `quiet_is_over` is called
-    when no clock runs any more.
+    The gait of its world was taken before the candidate was loaded. `quiet_is_over` is called when no clock runs any
+    more.
     """
     platform = candidate.nursery.platform
     with ExitStack() as stack:
-        reference, gait_us = twin(setup, spares, candidate_gait_us, stack)
+        reference = twin(setup, spares, candidate.gait(), stack)
         plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         theirs = Side("candidate", candidate, plan, setup, seeds)
         for side in (ours, theirs):
             side.warm_up(rigor, setup.limits.trial_s)
-        extra, failed = compiled_sides(baselines, ours, spares, gait_us, rigor, stack)
+        extra, failed = compiled_sides(baselines, ours, spares, rigor, stack)
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
@@ -73,26 +72,25 @@ def measure(
         ours.world.dismiss()
     timing = _timing(ours, theirs, plan, rigor, platform)
     table = {side.name: _baseline(side, theirs, platform) for side in extra} | failed
-    gaits = {"reference": gait_us, "candidate": candidate_gait_us}
+    gaits = {"reference": reference.gait(), "candidate": candidate.gait()}
     return replace(
         timing, gait_us=gaits, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table
     )
 
 
-def twin(setup: Setup, spares: Spares, gait_us: float, stack: ExitStack, compiled: str = "") -> tuple[World, float]:
-    """Fresh reference ranks that launch as fast as the candidate's, or nearly."""
-    world, found_us = spares.like(setup.world, gait_us)
-    return stack.enter_context(as_reference(world, setup, compiled)), found_us
+def twin(setup: Setup, spares: Spares, gait_us: float, stack: ExitStack, compiled: str = "") -> World:
+    """Fresh reference ranks that launch as fast as others do, or nearly."""
+    return stack.enter_context(as_reference(spares.like(setup.world, gait_us), setup, compiled))
 
 
 def compiled_sides(
-    names: Sequence[str], ours: Side, spares: Spares, gait_us: float, rigor: Rigor, stack: ExitStack
+    names: Sequence[str], ours: Side, spares: Spares, rigor: Rigor, stack: ExitStack
 ) -> tuple[list[Side], dict[str, dict[str, Any]]]:
     """The further baselines that work here; and why the others do not."""
     sides: list[Side] = []
     failed: dict[str, dict[str, Any]] = {}
     for name in names:
-        world, _ = twin(ours.setup, spares, gait_us, stack, compiled=name)
+        world = twin(ours.setup, spares, ours.world.gait(), stack, compiled=name)
         side = Side(name, world, ours.plan, ours.setup, ours.seeds)
         try:
             side.warm_up(rigor, _COMPILING_S)

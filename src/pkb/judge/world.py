@@ -48,6 +48,8 @@ class World:
         """Of a world whose one process compiles, without peers or a GPU. It outlives the world: what was made is taken
         from here when nobody can change it any more, and the folder removed, by whoever asked for it."""
         self.started = self.ended = False
+        self.gait_us: float | None = None
+        """None until it is measured."""
         self.sandbox: dict[str, Any] = {}
         """What is closed to its ranks."""
         self._spawn(sandbox)
@@ -97,6 +99,16 @@ class World:
             if isinstance(error, Failure):
                 error.verdict = Verdict.ENVIRONMENT
             raise
+
+    def gait(self) -> float:
+        """What launches take on the slowest rank. First ask before a candidate is loaded, with all else idle."""
+        if self.gait_us is None:
+            self.start()
+            self.gait_us = self._measured_gait()
+        return self.gait_us
+
+    def _measured_gait(self) -> float:
+        return max(float(answer["us"]) for answer in self.ask({"do": "gait"}, "start", self.limits.start_s))
 
     def ask(
         self,
