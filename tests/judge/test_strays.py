@@ -48,7 +48,7 @@ def test_what_a_candidate_leaves_is_not_swept_away_with_a_reference(judge: Judge
 def test_what_a_reference_leaves_is_not_put_down_to_a_candidate(judge: Judge, tmp_path: Path) -> None:
     with started(judge, Verdict.ENVIRONMENT) as ours, started(judge, Verdict.CRASH) as theirs:
         load_in(ours, SLEEPER, tmp_path)
-        ours._let_leave()
+        ours.leave()
         assert ours._exit_code(0) == 0
         assert theirs.end() == []
         (left,) = ours.end()

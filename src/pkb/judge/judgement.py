@@ -115,20 +115,16 @@ class Judgement:
             return
         self.progress("timing")
         self.judge.settle()
-        judge, expected = self.judge, self.seen.expected
-        rigor, baselines = self.asked.rigor, self.asked.baselines
-        timing = measure(
-            world,
-            setup,
-            judge.seeds,
-            expected,
-            judge.spares,
-            rigor,
-            baselines,
-            # So that births are over when the next judgement comes to its clocks.
-            quiet_is_over=lambda: judge.bear_ahead(setup, timed=True),
-        )
-        check_conduct(world, self.asked.track, setup.limits.trial_s)
+
+        def quiet_is_over() -> None:
+            check_conduct(world, self.asked.track, setup.limits.trial_s)
+            world.leave()
+            # Worlds for the next judgement, which are to be there when it comes to its clocks.
+            self.judge.bear_ahead(setup, timed=True)
+
+        judge, rigor, baselines = self.judge, self.asked.rigor, self.asked.baselines
+        expected = self.seen.expected
+        timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, baselines, quiet_is_over)
         self.seen.timing = with_stored(timing, self.asked.stored)
 
     def _profile(self) -> None:

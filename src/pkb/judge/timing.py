@@ -46,7 +46,7 @@ def measure(
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true.
 
     The gait of its world was taken before the candidate was loaded. `quiet_is_over` is called when no clock runs any
-    more.
+    more, and the candidate is not needed any longer.
     """
     platform = candidate.nursery.platform
     with ExitStack() as stack:
@@ -62,9 +62,9 @@ def measure(
         clocks = {"before": before, "after": platform.clocks()}
         outside, more = _by_our_clock(ours, theirs, platform, rigor, expected.largest_call())
         samples += more
-        quiet_is_over()
         # All of the device's memory is the reference's now: its oracle needs several times what a call does.
         candidate.let_go()
+        quiet_is_over()
         for side in extra:
             side.world.dismiss()
         for sample in samples:

@@ -243,7 +243,7 @@ class World:
         # Once only, even if the nursery has gone.
         self.ended = True
         if not kill:
-            self._let_leave()
+            self.leave()
         trusted = self.blame is Verdict.ENVIRONMENT
         answer = self.nursery.order({"do": "end", "world": self.number, "kill": kill, "trusted": trusted})
         self._close()
@@ -256,14 +256,15 @@ class World:
         elif not self.ended:
             self.let_go()
             self.ended = True
-            self._let_leave()
+            self.leave()
             self._close()
 
     def let_go(self) -> None:
         """Have the ranks hand back the memory of calls and results, and what compiled for them."""
         self.ask({"do": "let_go"}, "the end of its calls", self.limits.trial_s)
 
-    def _let_leave(self) -> None:
+    def leave(self) -> None:
+        """Have the ranks leave, without waiting for it."""
         for channel in self.channels:
             with contextlib.suppress(ChannelClosed):
                 channel.send({"do": "leave"})
