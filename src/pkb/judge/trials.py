@@ -197,14 +197,15 @@ class Setup:
         """Who is late in a call, and how much of the platform's jitter.
 
         Waiting is most of what a trial costs: in the ordinary ones together every rank is clearly late once, in a call
-        that nobody can foresee; in all other calls some rank is, a little.
+        that nobody can foresee; in all other calls some rank is, a little. At the hidden size that is so in one call.
         """
         if self.world == 1 or trial == PROBE_TRIAL:
             # Alone, nobody is late; and with the same inputs in all calls, what is read too early hardly differs.
             return {}
         draw = seeds.random(self.problem.stem, trial, call, "late")
         if trial == HIDDEN_TRIAL:
-            return {draw.randrange(self.world): draw.uniform(*_A_LITTLE)}
+            chosen = seeds.random(self.problem.stem, trial, "late").randrange(self.calls)
+            return {draw.randrange(self.world): draw.uniform(*_A_LITTLE)} if call == chosen else {}
         turns = self.trials * self.calls
         order = seeds.random(self.problem.stem, "turns to be late").sample(range(turns), turns)
         turn = order[trial * self.calls + call]
