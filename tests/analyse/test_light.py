@@ -31,7 +31,7 @@ def test_an_all_reduce_is_bound_by_its_links() -> None:
 
 
 def test_a_large_product_is_bound_by_compute_and_ranks_of_one_gpu_share_it() -> None:
-    problem, hardware = load("gemm_allreduce"), Hardware.named("h100_8")
+    problem, hardware = load("allgather_gemm"), Hardware.named("h100_8")
     apart = light(problem, hardware, "large", "float32", 4)
     together = light(problem, hardware, "large", "float32", 4, shared=True)
     assert apart.bound == together.bound == "compute"
