@@ -1,5 +1,8 @@
 """Operations are counted as torch counts them, but for recurrent layers not step by step."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -26,3 +29,9 @@ def test_others() -> None:
         model, x = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)), torch.empty(5, 4)
     flops, result = counted(lambda: model(x))
     assert (flops, result.shape) == (2 * 5 * (4 * 6 + 6 * 3), (5, 3))
+
+
+def test_no_compiler_is_imported() -> None:
+    check = "import sys, torch; from pkb.flops import counted; x = torch.empty(2, 2, device='meta')\n"
+    check += "print(counted(lambda: x @ x)[0], 'torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "16.0 False\n"

@@ -109,6 +109,8 @@ def test_candidates_find_a_world_that_was_born_for_them(judge: Judge) -> None:
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
     judge.sandbox.facts["processes"] = "closed"
     first, second = judge.sandbox._waiting
+    # Measured while all was quiet, before the clocks: the next judgement need not wait for that.
+    assert None not in (first.gait_us, second.gait_us)
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
     assert first.ended
     assert judge.sandbox._waiting[0] is second

@@ -20,8 +20,8 @@ WORST_FACTOR = 4.0
 # 16 bits one more; in wider ones what another order of a long sum costs, still far below TF32's 2^-11.
 NARROW_FLOOR, WIDE_FLOOR = 1.0, 32.0
 _CHUNK = 1 << 14
-"""Elements that stay in a core's cache from one step to the next, and are too few for torch to wake other threads: on
-16 cores that took five times as long as the work."""
+"""Elements that stay in a core's cache from one step to the next, and are too few for torch to wake other threads:
+on 16 cores that took longer than the work."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """What the harness will launch in a rank, launched once while nobody waits for it.
 
-A GPU's driver loads a kernel when it is first used, and a library when it is first called: together a quarter of a
-second in every rank.
+A GPU's driver loads a kernel when it is first used, and a library when it is first called, in every rank anew.
 """
 
 import torch
