@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pkb.judge import Judge
@@ -19,6 +20,21 @@ if os.fork() == 0:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     os._exit(0)
 os.wait()
+"""
+NUMBERED = """
+import os, time
+for _ in range(500):
+    open("/proc/sys/kernel/ns_last_pid", "w").write(str({pid} - 1))
+    if (child := os.fork()) == 0:
+        if os.getpid() != {pid}:
+            os._exit(0)
+        os.setsid()
+        time.sleep(600)
+    if child == {pid}:
+        break
+    os.waitpid(child, 0)
+else:
+    raise RuntimeError("somebody else has that number")
 """
 SOLUTION = "\ndef solution(tensor):\n    return tensor\n"
 
@@ -53,3 +69,19 @@ def test_what_a_reference_leaves_is_not_put_down_to_a_candidate(judge: Judge, tm
         assert theirs.end() == []
         (left,) = ours.end()
         assert "sleep(600)" in left
+
+
+def test_a_number_that_a_rank_once_had_hides_nobody(judge: Judge, tmp_path: Path) -> None:
+    try:
+        Path("/proc/sys/kernel/ns_last_pid").write_text("1000")
+    except OSError as error:
+        pytest.skip(f"no right to choose the number of a process here: {error.strerror}")
+    judge.nursery.wait_until_ready()
+    nursery = psutil.Process(judge.nursery.process.pid)
+    before = {process.pid for process in nursery.children()}
+    with started(judge, Verdict.ENVIRONMENT):
+        (once,) = {process.pid for process in nursery.children()} - before
+    with started(judge, Verdict.CRASH) as theirs:
+        load_in(theirs, NUMBERED.format(pid=once), tmp_path)
+        assert len(theirs.end()) == 1
+    assert not psutil.pid_exists(once)

@@ -27,12 +27,14 @@ from pkb.judge.processes import (
     command_line,
     die_with_adopter,
     die_with_parent,
+    ended_children,
     execute_rank,
     family_of,
     judges_socket,
     leave_the_nursery,
     seconds_used,
     session_of,
+    sessions_in_use,
 )
 from pkb.judge.service import Service
 
@@ -58,7 +60,7 @@ class NurseryProcess:
         self.ranks: dict[int, tuple[int, int]] = {}
         """pid: (world, rank)"""
         self.sessions: dict[int, int] = {}
-        """Of every rank there ever was, and its world."""
+        """Of every rank, and its world, for as long as anybody is in it: afterwards its number may be a stranger's."""
         self.cells: dict[int, tuple[int, Channel]] = {}
         """world: the keeper of its cell, and what the keeper lives by"""
         self.wakeup, wakeup_write = os.pipe()
@@ -180,19 +182,15 @@ class NurseryProcess:
     def reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self.wakeup, 4096)
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, status in ended_children():
             if pid in self.ranks:
                 world, rank = self.ranks.pop(pid)
                 code = os.waitstatus_to_exitcode(status)
                 self.channel.send({"event": "exit", "world": world, "rank": rank, "code": code})
             for world in [world for world, (keeper, _) in self.cells.items() if keeper == pid]:
                 self.cells.pop(world)[1].close()
+        for empty in self.sessions.keys() - self.ranks.keys() - sessions_in_use():
+            del self.sessions[empty]
 
     def signal(self, world: int, number: int) -> None:
         for pid in self._ranks_of(world):

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,24 @@ def children_of(*parents: int) -> list[int]:
     return found
 
 
+def ended_children() -> Iterator[tuple[int, int]]:
+    """The ids and statuses of this process's children that have ended, each once. Never waits."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            yield ended
+
+
 def session_of(pid: int) -> int | None:
     """Which a process shares with the rank that it comes from, unless it has opened one of its own."""
     try:
         return os.getsid(pid)
     except ProcessLookupError:
         return None
+
+
+def sessions_in_use() -> set[int | None]:
+    """Of all processes that can be seen. The kernel gives no process a number that one of them has."""
+    return {session_of(pid) for pid in _processes()}
 
 
 def family_of(*ancestors: int) -> list[int]:
