@@ -1,6 +1,7 @@
 """Processes that ranks leave behind: each is put down to the world that it came from."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +37,16 @@ for _ in range(500):
 else:
     raise RuntimeError("somebody else has that number")
 """
+WRITER = """
+import itertools, threading
+
+def write():
+    for number in itertools.count():
+        open(f"{threading.get_ident()}-{number}", "w").close()
+
+for _ in range(4):
+    threading.Thread(target=write, daemon=True).start()
+"""
 SOLUTION = "\ndef solution(tensor):\n    return tensor\n"
 
 
@@ -49,7 +60,8 @@ def started(judge: Judge, blame: Verdict) -> Iterator[World]:
 def load_in(world: World, source: str, folder: Path) -> None:
     file = folder / "candidate.py"
     file.write_text(source + SOLUTION)
-    world.ask({"do": "load", "problem": str(load("allreduce").path), "candidate": str(file)}, "load", 30)
+    problem = shutil.copy(load("allreduce").path, folder)
+    world.ask({"do": "load", "problem": problem, "candidate": str(file)}, "load", 30)
 
 
 @pytest.mark.parametrize("first", ["pass", "os.setsid()"])
@@ -85,3 +97,15 @@ def test_a_number_that_a_rank_once_had_hides_nobody(judge: Judge, tmp_path: Path
         load_in(theirs, NUMBERED.format(pid=once), tmp_path)
         assert len(theirs.end()) == 1
     assert not psutil.pid_exists(once)
+
+
+@pytest.mark.parametrize("end", [lambda judge: judge.nursery.process.kill(), Judge.interrupt])
+def test_no_folder_is_left_though_ranks_still_write(end: Callable[[Judge], None]) -> None:
+    judge = Judge("cpu")
+    nursery = judge.nursery
+    world = judge.sandbox.world(nursery, 4, judge.limits)
+    load_in(world, WRITER, world.folder)
+    end(judge)
+    judge.close()
+    assert not nursery.folder.exists()
+    assert not nursery.shared.exists()

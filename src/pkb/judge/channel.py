@@ -1,5 +1,6 @@
 """How judge, nursery and ranks talk: a length, a JSON header, then raw bytes. Never pickle."""
 
+import contextlib
 import json
 import math
 import socket
@@ -41,6 +42,11 @@ class Channel:
 
     def close(self) -> None:
         self.sock.close()
+
+    def hang_up(self) -> None:
+        """For good. Unlike close(), it may come from another thread: who waits for a message hears that none comes."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
 
     def send(self, header: Message, tensors: Sequence[Tensor] = (), fds: Sequence[int] = ()) -> None:
         body = json.dumps(header).encode()

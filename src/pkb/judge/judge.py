@@ -92,7 +92,7 @@ class Judge:
     def interrupt(self) -> None:
         """From another thread: what is under way fails for want of a nursery."""
         if self._nursery:
-            self._nursery.process.kill()
+            self._nursery.channel.hang_up()
 
     def draw_new_seeds(self) -> None:
         """So that nothing learnt from earlier judgements tells of the next ones' inputs."""

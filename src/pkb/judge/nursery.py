@@ -98,7 +98,14 @@ class Nursery:
             self.process.kill()
             self.process.wait()
         for folder in (self.folder, self.shared):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Patiently: if the nursery did not end by itself, its ranks are still dying, and may be writing."""
+    deadline = time.monotonic() + _CLOSE_S
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _shared_memory_folder() -> Path:
