@@ -1,6 +1,10 @@
 """Processes that ranks leave behind: each is put down to the world that it came from."""
 
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +50,19 @@ def write():
 
 for _ in range(4):
     threading.Thread(target=write, daemon=True).start()
+"""
+KILLED = """
+import os, signal, time
+from pkb.judge import Judge
+from pkb.judge.world import World
+
+judge = Judge("cpu")
+world = World(judge.nursery, 2, judge.limits)
+world.start()
+print(judge.nursery.folder, judge.nursery.shared, flush=True)
+world.leave()
+time.sleep(2)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 SOLUTION = "\ndef solution(tensor):\n    return tensor\n"
 
@@ -109,3 +126,14 @@ def test_no_folder_is_left_though_ranks_still_write(end: Callable[[Judge], None]
     judge.close()
     assert not nursery.folder.exists()
     assert not nursery.shared.exists()
+
+
+def test_a_nursery_cleans_up_after_a_judge_that_was_killed_with_messages_unread() -> None:
+    # The exits of two ranks.
+    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
+    folders = [Path(folder) for folder in killed.stdout.split()]
+    assert (killed.returncode, len(folders)) == (-signal.SIGKILL, 2)
+    deadline = time.monotonic() + 30
+    while any(folder.exists() for folder in folders):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -64,7 +64,11 @@ class Channel:
         return self._header(self._exactly(_LENGTH.size, deadline), deadline)
 
     def receive_with_fds(self) -> tuple[Message, list[int]]:
-        start, fds, _, _ = socket.recv_fds(self.sock, _LENGTH.size, _MOST_FDS)
+        try:
+            start, fds, _, _ = socket.recv_fds(self.sock, _LENGTH.size, _MOST_FDS)
+        except ConnectionResetError as error:
+            # Of a peer that went away without having read all that it was sent.
+            raise ChannelClosed from error
         if not start:
             raise ChannelClosed
         rest = self._exactly(_LENGTH.size - len(start), math.inf)
