@@ -57,12 +57,16 @@ from pkb.judge import Judge
 from pkb.judge.world import World
 
 judge = Judge("cpu")
+nursery = judge._begun()
+print(nursery.folder, nursery.shared, flush=True)
+{first}
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+TWO_EXITS_UNREAD = """
 world = World(judge.nursery, 2, judge.limits)
 world.start()
-print(judge.nursery.folder, judge.nursery.shared, flush=True)
 world.leave()
 time.sleep(2)
-os.kill(os.getpid(), signal.SIGKILL)
 """
 SOLUTION = "\ndef solution(tensor):\n    return tensor\n"
 
@@ -128,9 +132,10 @@ def test_no_folder_is_left_though_ranks_still_write(end: Callable[[Judge], None]
     assert not nursery.shared.exists()
 
 
-def test_a_nursery_cleans_up_after_a_judge_that_was_killed_with_messages_unread() -> None:
-    # The exits of two ranks.
-    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("first", ["", TWO_EXITS_UNREAD], ids=["before it was ready", "with messages unread"])
+def test_a_nursery_cleans_up_after_a_judge_that_was_killed(first: str) -> None:
+    words = [sys.executable, "-c", KILLED.format(first=first)]
+    killed = subprocess.run(words, capture_output=True, text=True, check=False)
     folders = [Path(folder) for folder in killed.stdout.split()]
     assert (killed.returncode, len(folders)) == (-signal.SIGKILL, 2)
     deadline = time.monotonic() + 30

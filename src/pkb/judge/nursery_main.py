@@ -70,15 +70,16 @@ class NurseryProcess:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        self.channel.send({"ready": True})
+        """Until the judge goes away. Whatever ends it, nothing is left."""
         try:
+            self.channel.send({"ready": True})
             while True:
                 readable, _, _ = select.select([self.channel.fileno(), self.wakeup], [], [])
                 if self.wakeup in readable:
                     self.reap()
                 if self.channel.fileno() in readable:
                     self.obey(*self.channel.receive_with_fds())
-        except ChannelClosed:
+        finally:
             self.close()
 
     def obey(self, message: Message, fds: list[int]) -> None:
