@@ -132,6 +132,12 @@ def test_no_folder_is_left_though_ranks_still_write(end: Callable[[Judge], None]
     assert not nursery.shared.exists()
 
 
+def test_a_nursery_that_ends_has_nothing_to_complain_of() -> None:
+    program = 'from pkb.judge import Judge\nwith Judge("cpu") as judge:\n    judge.nursery'
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+
+
 @pytest.mark.parametrize("first", ["", TWO_EXITS_UNREAD], ids=["before it was ready", "with messages unread"])
 def test_a_nursery_cleans_up_after_a_judge_that_was_killed(first: str) -> None:
     words = [sys.executable, "-c", KILLED.format(first=first)]

@@ -6,6 +6,7 @@ goes away, however that happens, it kills every descendant, removes the judge's 
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import select
@@ -37,6 +38,7 @@ from pkb.judge.processes import (
     sessions_in_use,
 )
 from pkb.judge.service import Service
+from pkb.platforms import platforms
 
 _GRACE_S = 0.5
 _SWEEP_S = 10.0
@@ -289,8 +291,13 @@ def main() -> None:
         for name in platforms_own:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        platforms()
         view.readable()
+        # Or every rank's collector goes through all that was imported, and with that copies its pages.
+        gc.freeze()
         nursery.serve()
+    # Nothing here is worth tearing down piece by piece, and libraries would complain of what is frozen.
+    os._exit(0)
 
 
 if __name__ == "__main__":
