@@ -17,6 +17,7 @@ from pkb.tasks import listed, unpacked
 _PROBLEM_FILE = re.compile(r"\d+_[\w-]+\.py")
 _SUITES = Path(__file__).parent / "suites"
 _RANGE = re.compile(r"(?:l?(\d+)/)?(\d+)-(\d+)")
+_LEVELLED = re.compile(r"l\d+[/_]")
 _EXTRAS = {"transformers": "kernelbench", "einops": "kernelbench"}
 """Modules that some problems need, and the extra that brings them."""
 
@@ -79,8 +80,7 @@ class Suite:
     def _range(self, text: str, level: int, numbers: range) -> list[Problem]:
         inside = [path for path in self._files.values() if level_of(path) == level and _number(path) in numbers]
         if not inside:
-            known = [*map(_short, self._files)]
-            raise UsageError(f"no problem in {text}; there are {known[0]} to {known[-1]} (`pkb list`)")
+            raise UsageError(f"no problem in {text}; {self._hint_at_suite(text) or self._extent()}")
         return [load_file(path) for path in inside]
 
     @cached_property
@@ -103,7 +103,17 @@ class Suite:
                 spellings[spelling].append(stem)
         return dict(spellings)
 
+    def _extent(self) -> str:
+        known = [*map(_short, self._files)]
+        return f"there are {known[0]} to {known[-1]} (`pkb list`)"
+
+    def _hint_at_suite(self, key: str) -> str:
+        has_levels = any(level_of(path) for path in self._files.values())
+        return "" if has_levels or not _LEVELLED.match(key.lower()) else "KernelBench's need --suite kernelbench"
+
     def _hint(self, key: str) -> str:
+        if elsewhere := self._hint_at_suite(key):
+            return elsewhere
         known = list(self._names) + [_plain(category) for category in self.categories()]
         near = difflib.get_close_matches(_key(key), known, n=3, cutoff=0.4)
         return f"did you mean {' or '.join(near)}?" if near else "`pkb list` shows them all"
@@ -137,7 +147,7 @@ def suite_named(name: str) -> Suite:
 
 def load(key: str | int) -> Problem:
     """A problem of the shipped suites: those whose keys have a level are models."""
-    return suite_named("kernelbench" if re.match(r"l\d+[/_]", str(key).lower()) else "parallel").load(key)
+    return suite_named("kernelbench" if _LEVELLED.match(str(key).lower()) else "parallel").load(key)
 
 
 def _remedy(error: Exception) -> str:

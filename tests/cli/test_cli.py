@@ -49,6 +49,8 @@ def test_lint_prints_a_page_with_a_total() -> None:
     ("arguments", "says"),
     [
         (["eval", "allreduc", "--candidate", "reference"], "did you mean allreduce"),
+        (["eval", "L3/12", "--candidate", "reference"], "need --suite kernelbench"),
+        (["eval", "L1/1-20", "--candidate", "reference"], "need --suite kernelbench"),
         (["eval", "1", "--candidate", "/no/such/file.py"], "cannot read the candidate /no/such/file.py: No such file"),
         (["eval", "1", "--candidate", "/"], "cannot read the candidate /: Is a directory"),
         (["eval", "17", "--candidate", "reference", "--nproc", "3"], "the 8 heads are a multiple of the world size"),
