@@ -3,6 +3,7 @@
 Correctness on any machine. Times are CPU times and say nothing about a GPU.
 """
 
+import contextlib
 import os
 import platform as system
 import sys
@@ -96,10 +97,11 @@ class Cpu:
 def _wait_politely() -> None:
     """Keep gloo's threads, which poll while a message waits to be expected, from interrupting ranks that compute.
 
-    Where ranks outnumber cores, small collectives take several times as long otherwise.
+    Where ranks outnumber cores, small collectives take several times as long otherwise. They work without it, too.
     """
     if sys.platform == "linux":
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 class HostClock:
