@@ -43,7 +43,7 @@ def decided_tokens(case, gate_weight, gate_bias):
 
 
 def linear(case, fan_in, fan_out, scale):
-    # Not skip_init, which imports torch's symbolic shapes: half a second, on every rank.
+    # Not skip_init, which imports torch's symbolic shapes on every rank, at every judgement.
     layer = torch.nn.Linear(fan_in, fan_out, device=case.device, dtype=case.dtype)
     layer.weight.data.copy_(case.randn(fan_out, fan_in, scale=scale))
     layer.bias.data.copy_(case.randn(fan_out, scale=0.3))

@@ -121,7 +121,7 @@ def draw_psi(case):
     where = case.shared.randint(0, math.prod(dims), polar, count)[place].unique()
     scale = (polar * NONZEROS) ** -0.5
     values = case.shared.randn(polar, count, scale=scale, dtype=torch.float32)[place, : where.numel()]
-    # Not torch.unravel_index, which imports torch's symbolic shapes: half a second, on every rank.
+    # Not torch.unravel_index, which imports torch's symbolic shapes on every rank, at every judgement.
     _, rows, columns = dims
     indices = torch.stack([where // (rows * columns), where // columns % rows, where % columns])
     return torch.sparse_coo_tensor(indices, values, dims).coalesce()
