@@ -50,11 +50,11 @@ def main() -> None:
                 distances.append(abs(t["speedup"] - 1))
                 misjudged += record.pace is not Pace.TIE
                 times = f"{t['reference_us']:9.1f} {t['candidate_us']:9.1f} us"
-                gait = "gait {reference:.2f} {candidate:.2f}".format(**t["gait_us"])
+                control = f"control {t['control']['ratio']:.3f}" if t["control"] else "no control"
                 seconds = sum(record.seconds.values())
                 print(
                     f"{problem.stem:40} W={world}  {t['speedup']:.3f} ({low:.3f}-{high:.3f}) {record.pace:6} {times}  "
-                    f"{gait}  {seconds:.1f} s",
+                    f"{control}  {seconds:.1f} s",
                     flush=True,
                 )
     total = len(options.problems) * len(options.worlds)

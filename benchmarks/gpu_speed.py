@@ -71,7 +71,9 @@ def batch() -> float:
         for problem in problems()[:BATCH]:
             setup = judge.pose(problem, nproc=1, size="paper", dtype="bfloat16")
             record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS["paper"])
-            print(f"{problem.stem}  {record.verdict}  {record.pace}  {sum(record.seconds.values()):.1f} s", flush=True)
+            fault = "" if record.correct else record.reason
+            seconds = sum(record.seconds.values())
+            print(f"{problem.stem}  {record.verdict}  {record.pace}  {seconds:.1f} s  {fault}", flush=True)
     return (time.monotonic() - start) / BATCH
 
 

@@ -71,7 +71,7 @@ def _timing(chance: random.Random) -> dict[str, Any]:
         "pace": "TIE",
         "roofline_us": 10.0,
         "percent_of_roofline": {"reference": 10.0, "candidate": 10.0 * factor},
-        **dict.fromkeys(("skew_us", "queued", "warm_up_calls", "gait_us", "outside_us", "clocks"), us),
+        **dict.fromkeys(("skew_us", "queued", "warm_up_calls", "control", "outside_us", "clocks"), us),
         "blocks_us": {side: _spans(value, chance) for side, value in us.items()},
     }
 

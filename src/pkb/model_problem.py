@@ -115,7 +115,7 @@ class ModelProblem(Problem):
 
     def inputs(self, case: Case) -> tuple[Any, ...]:
         module = self.at(case.size)
-        torch.manual_seed(case.seed)
+        _seed(case.device, case.seed)
         with case.device:
             if not case.published and hasattr(module, "inputs"):
                 drawn = module.inputs(case)
@@ -166,7 +166,7 @@ class ModelProblem(Problem):
 
     def begin(self, case: Case) -> None:
         """What a forward draws, both sides draw alike; but not what the inputs were drawn from."""
-        torch.manual_seed(case.seed ^ 2)
+        _seed(case.device, case.seed ^ 2)
 
     def weights(self, size: Size) -> list[Weight]:
         """How the reference's weights are drawn at a size, so that each of them shows."""
@@ -231,6 +231,13 @@ def _module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _seed(device: torch.device, seed: int) -> None:
+    """What torch.manual_seed does for this device. That looks at the whole stack first, and calls are timed."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
 
 
 def _moved(tensor: Tensor, case: Case) -> Tensor:

@@ -95,7 +95,7 @@ _UNKNOWN_THEN: dict[str, Any] = {
     "roofline_us": None,
     "percent_of_roofline": {},
     "spread": 0.0,
-    "gait_us": {},
+    "control": {},
     "outside_us": {},
     "checked_calls": 0,
     "clocks": {},

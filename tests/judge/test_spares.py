@@ -1,6 +1,8 @@
 """Reference ranks that are born before they are needed. On the CPU births take no time; here they are made to wait."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +10,10 @@ import pytest
 from pkb.candidate import Candidate
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
-from pkb.judge.reference import Reference, References
+from pkb.judge.processes import children_of
+from pkb.judge.reference import References
 from pkb.judge.rigor import Rigor
+from pkb.judge.sides import Side
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.record import Verdict
@@ -21,7 +25,8 @@ DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
-    monkeypatch.setattr(platform_named("cpu"), "spare_worlds", lambda size: 4 // size)
+    monkeypatch.setattr(platform_named("cpu"), "spare_worlds", lambda size: 3 // size)
+    monkeypatch.setattr(platform_named("cpu"), "born_slowly", True)
     with Judge("cpu") as judge:
         yield judge
 
@@ -30,48 +35,31 @@ def born(judge: Judge) -> list[World]:
     return list(judge.spares._waiting)
 
 
-def with_gaits(judge: Judge, *gaits_us: float) -> None:
-    judge.spares.drop()
-    for gait_us in gaits_us:
-        judge.spares._waiting.append(judge.spares._birth(1))
-        judge.spares._waiting[-1].gait_us = gait_us
-    judge.spares.settle()
+def are_stopped(judge: Judge, count: int) -> bool:
+    """Whether the system has come to stop so many ranks."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        ranks = children_of(judge.nursery.process.pid)
+        states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in ranks]
+        if states.count("T") == count:
+            return True
+        time.sleep(0.01)
+    return False
 
 
-def test_the_closest_in_pace_is_taken_and_the_others_wait_on(judge: Judge) -> None:
-    with_gaits(judge, 1.6, 1.9, 1.8)
-    world = judge.spares.like(1, 1.81)
-    assert world.gait() == 1.8
-    assert world.started
-    assert len(born(judge)) == 2
-
-
-def test_others_are_born_when_none_is_close(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    coming = iter([1.5, 1.72, 1.0])
-    monkeypatch.setattr(World, "_measured_gait", lambda world: next(coming))
-    with_gaits(judge, 1.6, 1.9)
-    assert judge.spares.like(1, 1.71).gait() == 1.72
-    assert len(born(judge)) == 3
-
-
-def test_the_closest_must_do_in_the_end(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    coming = iter([1.0, 1.2, 1.1, 1.3, 1.15])
-    monkeypatch.setattr(World, "_measured_gait", lambda world: next(coming))
-    assert judge.spares.like(1, 1.8).gait() == 1.3
-    assert next(coming, None) is None
-    assert len(born(judge)) == 3
-
-
-def test_two_are_enough_where_none_is_chosen(judge: Judge) -> None:
-    judge.spares.bear(1, choice=False)
-    assert len(born(judge)) == 2
+def test_so_many_are_born_and_the_first_is_taken(judge: Judge) -> None:
+    judge.spares.bear(1, 2)
+    first, second = born(judge)
+    judge.spares.bear(1, 2)
+    assert judge.spares.take(1) is first
+    assert first.started
+    assert born(judge) == [second]
 
 
 def test_worlds_of_another_size_make_room(judge: Judge) -> None:
-    judge.spares.bear(1, choice=True)
+    judge.spares.bear(1, 3)
     before = born(judge)
-    assert len(before) == 3
-    judge.spares.bear(2, choice=True)
+    judge.spares.bear(2, 2)
     assert [world.size for world in born(judge)] == [2, 2]
     assert all(world.ended for world in before)
 
@@ -83,10 +71,11 @@ def test_judgements_leave_spares_to_each_other_unless_one_goes_wrong(judge: Judg
     judge.sandbox.facts["processes"] = "closed"
     left = born(judge)
     # Begun when the clocks had stopped, for the next judgement.
-    assert len(left) == 4
+    assert len(left) == 3
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
-    assert [world.ended for world in left].count(True) == 1
-    assert len(set(born(judge)) & set(left)) == 3
+    # The reference's results are known.
+    assert [world.ended for world in left] == [True, False, False]
+    assert born(judge)[:2] == left[1:]
     assert judge.judge(setup, Candidate.of(DIES), rigor=RIGOR, screen=False).verdict is Verdict.CRASH
     assert born(judge) == []
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
@@ -108,28 +97,53 @@ def test_candidates_find_a_world_that_was_born_for_them(judge: Judge) -> None:
     setup = judge.pose(problem, nproc=1, trials=1)
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
     judge.sandbox.facts["processes"] = "closed"
-    first, second = judge.sandbox._waiting
-    # Measured while all was quiet, before the clocks: the next judgement need not wait for that.
-    assert None not in (first.gait_us, second.gait_us)
+    (waiting,) = judge.sandbox._waiting
     assert judge.judge(setup, Candidate.reference(problem), rigor=RIGOR).correct
-    assert first.ended
-    assert judge.sandbox._waiting[0] is second
+    assert waiting.ended
+    assert judge.sandbox._waiting != [waiting]
 
 
-def test_even_the_first_candidates_world_is_born_while_the_reference_runs(
+def test_all_worlds_of_a_judgement_are_born_while_its_reference_runs(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = []
-    get = References.get
-
-    def spied(self: References, *args: Any) -> Reference:
-        waiting.append(len(judge.sandbox._waiting))
-        return get(self, *args)
-
-    monkeypatch.setattr(References, "get", spied)
+    waiting = waiting_at(judge, monkeypatch, References, "get")
     problem = load("allreduce")
-    assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem)).correct
-    assert waiting == [1]
+    setup = judge.pose(problem, nproc=1, trials=1)
+    for rigor in (None, RIGOR):
+        judge._drop_waiting()
+        judge.draw_new_seeds()
+        assert judge.judge(setup, Candidate.reference(problem), rigor=rigor).correct
+    assert waiting == [(1, 1), (2, 1)]
+
+
+def test_where_worlds_may_not_wait_those_of_a_candidate_and_its_clock_are_born_together_when_it_is_time(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge.platform, "spare_worlds", lambda size: 0)
+    early = waiting_at(judge, monkeypatch, References, "get")
+    later = waiting_at(judge, monkeypatch, Judge, "candidate_world")
+    trials = waiting_at(judge, monkeypatch, Judge, "load")
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=2, trials=1)
+    monkeypatch.setattr(judge.platform, "unequal", True)
+    for rigor in (None, RIGOR):
+        assert judge.judge(setup, Candidate.reference(problem), rigor=rigor).correct
+    assert early == [(0, 0), (0, 0)]
+    assert later == [(0, 1), (1, 1)]
+    assert trials == [(0, 0), (0, 0)]
+
+
+def waiting_at(judge: Judge, monkeypatch: pytest.MonkeyPatch, where: Any, name: str) -> list[tuple[int, int]]:
+    """How many worlds wait for references, and for candidates, each time that this is called."""
+    seen = []
+    original = getattr(where, name)
+
+    def spied(*args: Any, **kwargs: Any) -> Any:
+        seen.append((len(born(judge)), len(judge.sandbox._waiting)))
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(where, name, spied)
+    return seen
 
 
 def test_a_level_that_fails_ahead_of_time_is_not_the_end(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,21 +168,44 @@ def test_where_no_level_is_left_every_candidate_is_told_so(judge: Judge) -> None
         assert (record.verdict, record.evidence["check"]) == (Verdict.ENVIRONMENT, "sandbox")
 
 
-def test_a_candidate_is_reborn_until_a_reference_launches_at_its_pace(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_birth_that_is_held_up_goes_on_when_it_is_wanted(judge: Judge) -> None:
+    judge.spares.bear(2, 2)
+    judge.spares.pause()
+    first, second = born(judge)
+    assert (first.paused, second.paused) == (True, True)
+    assert are_stopped(judge, 4)
+    assert judge.spares.take(2) is first
+    assert (first.paused, second.paused) == (False, True)
+    assert are_stopped(judge, 2)
+    judge.spares.bear(2, 1)
+    assert not second.paused
+    assert are_stopped(judge, 0)
+    first.end()
+
+
+def test_worlds_end_though_their_birth_is_held_up(judge: Judge) -> None:
+    judge.spares.bear(1, 3)
+    judge.spares.pause()
+    worlds = born(judge)
+    worlds[0].end()
+    judge.spares.drop()
+    assert all(world.ended for world in worlds)
+
+
+def test_nothing_is_born_while_clocks_run(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way: list[bool] = []
+    block = Side.block
+
+    def spied(self: Side, trial: int) -> None:
+        waiting = [*born(judge), *judge.sandbox._waiting]
+        under_way.extend(not (world.started or world.paused) for world in waiting)
+        block(self, trial)
+
+    monkeypatch.setattr(Side, "block", spied)
+    monkeypatch.setattr(judge.platform, "unequal", True)
     problem = load("allreduce")
-    setup = judge.pose(problem, nproc=1, trials=1)
-    assert judge.judge(setup, Candidate.reference(problem)).correct
-    judge.sandbox.facts["processes"] = "closed"
-    with_gaits(judge, 1.0, 1.1)
-    judge.sandbox.drop()
-    coming = iter([1.3, 1.2, 1.1, 1.3, 1.3])
-
-    def measured(world: World) -> float:
-        return 1.0 if world.blame is Verdict.ENVIRONMENT else next(coming)
-
-    monkeypatch.setattr(World, "_measured_gait", measured)
-    record = judge.judge(setup, Candidate.reference(problem), rigor=RIGOR)
-    assert record.timing is not None, record.reason
-    assert record.timing["gait_us"] == {"candidate": 1.1, "reference": 1.1}
+    for _ in range(2):
+        assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR).correct
+    assert under_way
+    assert not any(under_way)
+    assert not any(world.paused for world in [*born(judge), *judge.sandbox._waiting])

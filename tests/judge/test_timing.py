@@ -1,6 +1,7 @@
 """Timing end to end on CPU, with candidates that are other than they seem while they are timed."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,11 +10,11 @@ from pkb.cost import Cost, Link
 from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
-from pkb.judge.outside import Span, calls_for, check_claim
+from pkb.judge.outside import Span, calls_for, is_borne_out, not_borne_out
 from pkb.judge.pace import bootstrap, compared, compared_apart, is_narrow, is_steady, skew
 from pkb.judge.results import run_trial
-from pkb.judge.rigor import RIGORS, rigor_named
-from pkb.judge.sides import Plan
+from pkb.judge.rigor import RIGORS, Rigor, rigor_named
+from pkb.judge.sides import Plan, Side, rounds
 from pkb.judge.world import World
 from pkb.record import Pace, Record, Verdict
 from pkb.registry import Suite, load, problems
@@ -212,11 +213,58 @@ def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:
 
 def test_the_outside_clock_allows_for_noise_and_harness() -> None:
     seen, harness = Span(us=130, noise_us=5), Span(us=20, noise_us=1)
-    check_claim(100, seen, harness, slack_us=10)
-    with pytest.raises(Failure, match="judge's says 110"):
-        check_claim(60, seen, harness, slack_us=10)
+    assert is_borne_out(100, seen, harness, slack_us=10)
+    assert not is_borne_out(60, seen, harness, slack_us=10)
+    assert "judge's says 110" in not_borne_out(60, seen, harness).reason
     assert [calls_for(us, room=1000) for us in (1.0, 100.0, 1e6)] == [64, 20, 2]
     assert [calls_for(1.0, room) for room in (40, 4, 1)] == [40, 4, 1]
+
+
+@pytest.mark.parametrize(("opinions", "verdict"), [([False, True], "CORRECT"), ([False] * 3, "CHEAT")])
+def test_nobody_is_accused_before_the_judge_has_looked_again(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, opinions: list[bool], verdict: str
+) -> None:
+    coming = iter(opinions)
+    monkeypatch.setattr("pkb.judge.timing.is_borne_out", lambda *_: next(coming))
+    record = judged(judge, "return honest(tensor)")
+    assert record.verdict == verdict, record.reason
+    assert next(coming, None) is None
+    if record.timing:
+        # Of each opinion some results were asked for, and were right.
+        assert record.timing["checked_calls"] == (1 + len(opinions)) * QUICK.checked_blocks
+
+
+class Scripted(Side):
+    """Blocks whose host stays ahead, or not, as it is told."""
+
+    def __init__(self, name: str, ahead: list[bool], voids: int):
+        self.name, self.plan, self.world = name, Plan(1, 1, 0, False), SimpleNamespace(size=1)  # type: ignore[assignment]
+        self.script, self.voids = iter(ahead), voids
+        self.host_s, self.spin_s, self.warm_us = 1e-3, 1e-3, 10.0
+        self.spans, self.queued = [], []
+        self.trials: list[int] = []
+
+    def block(self, trial: int) -> None:
+        self.trials.append(trial)
+        self.spans.append([[float(trial)]])
+        self.queued.append(next(self.script))
+        self.last_host_s = 1e-3 if self.queued[-1] else 5e-3
+
+
+def test_a_round_in_which_a_host_fell_behind_is_left_out_and_its_lead_grows() -> None:
+    rigor = Rigor("few", 0, 0.0, calls=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
+    ours, theirs = Scripted("reference", [True] * 9, 2), Scripted("candidate", [True, False, True, True], 2)
+    assert list(rounds([ours, theirs], rigor, lambda: False, first=0)) == [0, 1, 2, 3]
+    assert ours.spans == theirs.spans == [[[1.0]], [[3.0]], [[4.0]]]
+    assert (ours.spin_s, theirs.spin_s) == (1e-3, pytest.approx(1.03e-2))
+
+
+def test_rounds_are_left_out_only_a_few_times() -> None:
+    """Whoever says that its host is slow would otherwise choose among its blocks."""
+    rigor = Rigor("few", 0, 0.0, calls=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
+    ours, theirs = Scripted("reference", [True] * 9, 2), Scripted("candidate", [False] * 9, 2)
+    assert len(list(rounds([ours, theirs], rigor, lambda: False))) == 5
+    assert len(ours.spans) == len(theirs.spans) == 3
 
 
 def test_the_speed_of_light_by_hand() -> None:

@@ -33,6 +33,7 @@ def test_on_one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in platform.nursery_environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     service = Service(platform.service())
+    service.wait_until_up()
     try:
         assert_it_agrees("cuda", tmp_path)
     finally:

@@ -50,7 +50,7 @@ class Call:
         case = replace(self.case)
         args = self.problem.inputs(case)
         if self.bump:
-            _bump(args, self.problem.inputs(_reseeded(case)), *self.bump)
+            bump(args, self.problem.inputs(_reseeded(case)), *self.bump)
         if self.given is not None:
             take(args, self.given)
         if self.device is not None:
@@ -126,7 +126,7 @@ def _reseeded(case: Case) -> Case:
     return replace(case, seed=case.seed ^ 1)
 
 
-def _bump(args: Any, others: Any, which: float, where: float) -> None:
+def bump(args: Any, others: Any, which: float, where: float) -> None:
     """Change one element, clearly, in a tensor of floats that is this rank's own.
 
     `others` are arguments from another seed: what is the same in both, all ranks hold alike, and must go on to.

@@ -1,6 +1,7 @@
 """One candidate's trial against the reference: form, facts, then values, on every rank."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from pkb.judge.compare import Mismatch, Tolerance, compare
 from pkb.judge.excerpts import Excerpt
 from pkb.judge.failure import Failure
 from pkb.judge.reference import ExpectedCall, Reference
-from pkb.judge.results import Leaf, Outputs, Result, handed_over, run_trial
+from pkb.judge.results import Leaf, Outputs, Result, handed_over, results_of_trial
 from pkb.judge.seeds import Seeds
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
@@ -33,15 +34,17 @@ def check_trial(
     seeds: Seeds,
     trial: int,
     tolerance: Tolerance | None = None,
-    jitter: float = 0.0,
-    count: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Outputs:
-    """Run one trial; the outputs when all are right, Wrong when one is not. `count`: the ranks count library calls."""
-    setup.prepare_warily(world, seeds, trial, jitter)
-    results = run_trial(world, setup, f"trial {trial}", count)
+    """Check one trial, which `order_trial` has ordered; the outputs when all are right, Wrong when one is not.
+
+    `meanwhile` may give the ranks something to do while values are compared.
+    """
+    results = results_of_trial(world, setup, trial)
     # The tensors are fetched only when their shapes are the expected ones.
     check_facts(results, reference, trial)
     outputs = handed_over(world, setup, seeds, trial, results)
+    meanwhile()
     check_values(results, outputs, reference, trial, tolerance)
     return outputs
 

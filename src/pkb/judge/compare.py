@@ -179,10 +179,12 @@ def _rms_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float,
 
 def _norm_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float, float]:
     """Of the relative error of a piece: in few steps where all is finite, as the worst element shows."""
-    error = (_wide(actual) - oracle).abs().div_(oracle.abs().clamp_(min=scale or 1.0))
-    if not math.isfinite(float(error.max())):
+    error = torch.sub(_wide(actual), oracle).abs_().div_(oracle.abs().clamp_(min=scale or 1.0))
+    worst = float(error.max())
+    if not math.isfinite(worst):
         error = _relative_error(actual, oracle, scale)
-    return float(torch.linalg.vector_norm(error)), float(error.max())
+        worst = float(error.max())
+    return float(torch.linalg.vector_norm(error)), worst
 
 
 def _relative_error(actual: Tensor, oracle: Tensor, scale: float) -> Tensor:

@@ -24,7 +24,8 @@ def dry_run(judge: Judge, setup: Setup, candidate: Candidate, profiler: str | No
     """Call the candidate once; then a few times more under a profiler, if one is named."""
     seen = Seen()
     judge.make_ready(setup, candidate, seen)
-    with judge.candidate_world(setup, candidate, seen) as (world, setup):
+    with judge.candidate_world(setup, seen) as world:
+        setup = judge.load(world, setup, candidate, seen)
         setup.prepare(world, judge.seeds, trial=0)
         ranks = []
         results = run_trial(world, setup, "the call")

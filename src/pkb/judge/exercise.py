@@ -5,6 +5,7 @@ A GPU's driver loads a kernel when it is first used, and a library when it is fi
 
 import torch
 
+from pkb.judge.calls import bump
 from pkb.judge.compare import raw
 from pkb.judge.digest import digests
 from pkb.judge.excerpts import excerpted
@@ -15,7 +16,7 @@ _SIDE = 64
 
 
 def exercise(device: torch.device) -> None:
-    """Draw, poison, compare, cut, digest, widen and multiply something."""
+    """Draw, poison, compare, cut, digest, widen, multiply and change something."""
     chance = torch.Generator(device)
     for dtype in (torch.float32, torch.bfloat16):
         values = torch.randn(_SIDE, _SIDE, generator=chance, device=device, dtype=dtype)
@@ -25,3 +26,4 @@ def exercise(device: torch.device) -> None:
         digests([values], 0)
         widened([values])
         torch.matmul(values, values)
+        bump([values], [values + 1], 0.0, 0.0)

@@ -33,7 +33,6 @@ from pkb.registry import load
 from pkb.screen import Track
 
 INPUTS = ("sound", "published")
-_BIRTHS = 3
 
 
 class Judge:
@@ -173,19 +172,19 @@ class Judge:
             with seen.timed("build"):
                 build(seen.libraries, candidate, self.sandbox, self.nursery, setup.limits)
 
-    def bear_ahead(self, setup: Setup, timed: bool) -> None:
-        """Begin with worlds to choose from when it comes to timing, and for the next judgement, while trials run."""
-        self.spares.bear(setup.world, choice=timed)
-        self.bear_candidate(setup)
-
-    def bear_candidate(self, setup: Setup) -> None:
-        """Begin with the world of the next candidate."""
+    def bear(self, setup: Setup, count: int) -> None:
+        """Begin with a world for a candidate, and so many for references, or go on with them."""
+        self.spares.bear(setup.world, count)
         self.sandbox.bear(self.nursery, setup.world, setup.limits)
 
-    def settle(self) -> None:
-        """Wait until no birth is under way."""
-        self.spares.settle()
-        self.sandbox.settle()
+    def may_wait(self, setup: Setup) -> int:
+        """How many worlds may, for references of this judgement and the next."""
+        return self.platform.spare_worlds(setup.world)
+
+    def pause_births(self) -> None:
+        """Until more are asked for: clocks are about to run."""
+        self.spares.pause()
+        self.sandbox.pause()
 
     def drop_reachable(self) -> None:
         """What waits from the last judgement, if its candidate could have reached it."""
@@ -209,45 +208,27 @@ class Judge:
             self._spares.drop()
 
     @contextmanager
-    def candidate_world(
-        self, setup: Setup, candidate: Candidate, seen: Seen, timed: bool = False
-    ) -> Iterator[tuple[World, Setup]]:
-        """A started world with the candidate, made ready before, loaded on every rank; and the setup that it allows."""
-        with self._twin_of_a_spare(setup) if timed else self._unloaded(setup) as world:
+    def candidate_world(self, setup: Setup, seen: Seen) -> Iterator[World]:
+        """A started world for a candidate."""
+        with self.sandbox.world(self.nursery, setup.world, setup.limits) as world:
             seen.logs = world.logs
-            # Nothing outside its folder can be counted on to be visible there.
-            problem, file = world.folder / setup.problem.path.name, world.folder / "candidate.py"
-            problem.write_bytes(setup.problem.path.read_bytes())
-            file.write_bytes(candidate.source)
-            order: Message = {"do": "load", "problem": str(problem), "candidate": str(file)}
-            seconds = setup.limits.load_s
-            if seen.libraries:
-                order["extensions"] = extensions(candidate, seen.libraries, world.folder)
-                seconds += setup.limits.build_s
-            world.ask(order, "load", seconds)
-            agreed = setup.agreed(world, self.seeds)
-            seen.state = agreed.state
             try:
-                yield world, agreed
+                yield world
             except Wrong:
                 # Its ranks are well: let them leave by themselves.
                 world.end()
                 raise
 
-    def _unloaded(self, setup: Setup) -> World:
-        return self.sandbox.world(self.nursery, setup.world, setup.limits)
-
-    def _twin_of_a_spare(self, setup: Setup) -> World:
-        """A world for a candidate, reborn if it does not launch as fast as any of the references that wait."""
-        for left in reversed(range(_BIRTHS)):
-            world = self._unloaded(setup)
-            try:
-                if world.gait_us is None:
-                    self.settle()
-                if self.spares.match(setup.world, world.gait()) or not left:
-                    break
-                world.end()
-            except BaseException:
-                world.end(kill=True)
-                raise
-        return world
+    def load(self, world: World, setup: Setup, candidate: Candidate, seen: Seen) -> Setup:
+        """Load a candidate, made ready before, on every rank; the setup that it allows."""
+        file = world.folder / "candidate.py"
+        file.write_bytes(candidate.source)
+        order: Message = {"do": "load", "problem": str(world.given(setup.problem.path)), "candidate": str(file)}
+        seconds = setup.limits.load_s
+        if seen.libraries:
+            order["extensions"] = extensions(candidate, seen.libraries, world.folder)
+            seconds += setup.limits.build_s
+        world.ask(order, "load", seconds)
+        agreed = setup.agreed(world, self.seeds)
+        seen.state = agreed.state
+        return agreed

@@ -1,7 +1,9 @@
 """One judgement: problem and candidate in, record out. Read this file top to bottom for the whole story."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pkb.candidate import Candidate
@@ -10,11 +12,12 @@ from pkb.judge.admission import admit
 from pkb.judge.check import check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.conduct import check_conduct, check_kept, left_behind
+from pkb.judge.control import Control, controlled
 from pkb.judge.failure import Failure
 from pkb.judge.kernels import check_kernels
 from pkb.judge.pace import with_stored
 from pkb.judge.profile import Profile, profile_of, take_profile
-from pkb.judge.results import Outputs
+from pkb.judge.results import Outputs, order_trial
 from pkb.judge.rigor import Rigor
 from pkb.judge.seen import Seen
 from pkb.judge.timing import measure
@@ -54,8 +57,7 @@ class Judgement:
         try:
             self.judge.drop_reachable()
             self._admit()
-            # While the reference runs.
-            self.judge.bear_candidate(self.setup)
+            self._bear_early()
             self._expect(self.setup)
             self._try()
             if self.asked.profile:
@@ -72,6 +74,17 @@ class Judgement:
             self.seen.screened = True
         self.judge.make_ready(self.setup, self.candidate, self.seen, self.progress)
 
+    def _bear_early(self) -> None:
+        """What this judgement needs is born while the reference runs, if the two do not disturb each other."""
+        if self.judge.may_wait(self.setup):
+            known = self.setup in self.judge.references
+            self.judge.bear(self.setup, (not known) + (self.asked.rigor is not None))
+
+    def _bear_next(self) -> None:
+        """What the next judgement needs, while no clock runs in this one."""
+        if room := self.judge.may_wait(self.setup):
+            self.judge.bear(self.setup, room)
+
     def _expect(self, setup: Setup) -> None:
         self.progress("reference")
         with self.seen.timed("reference"):
@@ -79,53 +92,65 @@ class Judgement:
 
     def _try(self) -> None:
         """Load, check every trial, time. Raises the first Failure."""
-        timed = self.asked.rigor is not None
-        with (
-            self.seen.timed("candidate"),
-            self.judge.candidate_world(self.setup, self.candidate, self.seen, timed) as (world, agreed),
-        ):
-            self.judge.bear_ahead(agreed, timed)
+        judge, rigor = self.judge, self.asked.rigor
+        if judge.platform.born_slowly:
+            judge.bear(self.setup, count=1 if rigor else 0)
+        with self.seen.timed("candidate"), judge.candidate_world(self.setup, self.seen) as world, ExitStack() as stack:
+            # Once the candidate is here, nothing that happens here can be trusted.
+            early = rigor and judge.platform.unequal and self._control(world, rigor)
+            control = stack.enter_context(early) if early else None
+            self._bear_next()
+            agreed = judge.load(world, self.setup, self.candidate, self.seen)
             if agreed != self.setup:
                 self._expect(agreed)
             self._check(world, agreed)
-            self._time(world, agreed)
+            if rigor:
+                self._time(world, control or stack.enter_context(self._control(world, rigor)), agreed)
             if left := world.end():
                 raise left_behind(left)
+
+    def _control(self, world: World, rigor: Rigor) -> AbstractContextManager[Control]:
+        self.progress("control")
+        judge = self.judge
+        judge.pause_births()
+        worlds = 2 + len(self.asked.baselines)
+        return controlled(world, self.setup, judge.seeds, self.seen.expected, judge.spares, rigor, worlds)
 
     def _check(self, world: World, setup: Setup) -> None:
         """Every trial, then what the candidate did besides."""
         first: Outputs = {}
-        for number, trial in enumerate(setup.all_trials):
-            self.progress(f"trial {number + 1} of {len(setup.all_trials)}")
-            # Counting costs some microseconds per operator: once is enough where nothing is barred.
-            self.seen.outputs = self._check_trial(world, setup, trial, count=number == 0 or self._from_scratch)
+        trials = setup.all_trials
+        self._order_trial(world, setup, trials[0])
+        for number, trial in enumerate(trials, start=1):
+            self.progress(f"trial {number} of {len(trials)}")
+            self.seen.trial = trial
+            # The next one runs while the values of this one are compared.
+            after = [partial(self._order_trial, world, setup, after) for after in trials[number : number + 1]]
+            expected, tolerance = self.seen.expected, self.asked.tolerance
+            self.seen.outputs = check_trial(world, setup, expected, self.judge.seeds, trial, tolerance, *after)
             first = first or self.seen.outputs
         check_kept(world, setup, self.judge.seeds, self.seen.expected, first)
         self.seen.library_calls = check_conduct(world, self.asked.track, setup.limits.trial_s)
         if self._from_scratch and self.judge.platform.names_kernels:
             check_kernels(world, setup, self.judge.seeds)
 
-    def _check_trial(self, world: World, setup: Setup, trial: int, count: bool) -> Outputs:
-        self.seen.trial = trial
-        seeds, jitter = self.judge.seeds, self.judge.platform.jitter()
-        return check_trial(world, setup, self.seen.expected, seeds, trial, self.asked.tolerance, jitter, count)
+    def _order_trial(self, world: World, setup: Setup, trial: int) -> None:
+        # Counting costs some microseconds per operator: once is enough where nothing is barred.
+        count = trial == setup.all_trials[0] or self._from_scratch
+        order_trial(world, setup, self.judge.seeds, trial, self.judge.platform.jitter(), count)
 
-    def _time(self, world: World, setup: Setup) -> None:
-        if self.asked.rigor is None:
-            return
+    def _time(self, world: World, control: Control, setup: Setup) -> None:
         self.progress("timing")
-        self.judge.settle()
+        self.judge.pause_births()
 
         def quiet_is_over() -> None:
             check_conduct(world, self.asked.track, setup.limits.trial_s)
             world.leave()
-            # Worlds for the next judgement, which are to be there when it comes to its clocks.
-            self.judge.bear_ahead(setup, timed=True)
+            self._bear_next()
 
-        judge, rigor, baselines = self.judge, self.asked.rigor, self.asked.baselines
-        expected = self.seen.expected
-        timing = measure(world, setup, judge.seeds, expected, judge.spares, rigor, baselines, quiet_is_over)
-        self.seen.timing = with_stored(timing, self.asked.stored)
+        expected, baselines = self.seen.expected, self.asked.baselines
+        timing = measure(world, control, setup, expected, self.judge.spares, baselines, quiet_is_over)
+        self.seen.timing = with_stored(timing, self.asked.stored, self.judge.platform.spread(timing.candidate_us))
 
     def _profile(self) -> None:
         self.progress("profiling")
@@ -136,7 +161,8 @@ class Judgement:
         """In a world of its own, once the verdict stands: what goes wrong here is only noted."""
         try:
             seen = Seen(libraries=self.seen.libraries)
-            with self.judge.candidate_world(self.setup, self.candidate, seen) as (world, agreed):
+            with self.judge.candidate_world(self.setup, seen) as world:
+                agreed = self.judge.load(world, self.setup, self.candidate, seen)
                 profile = take_profile(world, agreed, self.judge.seeds)
                 world.end()
                 return profile

@@ -14,7 +14,7 @@ from pkb.judge.faults import FAULTS, OUTPUTS, RIGHT
 from pkb.judge.judge import Judge
 from pkb.judge.model_faults import NOTHING, OTHER_LIBRARY, SKIP, STALE
 from pkb.judge.reference import Reference
-from pkb.judge.results import Outputs
+from pkb.judge.results import Outputs, order_trial
 from pkb.judge.trials import Setup
 from pkb.judge.world import World
 from pkb.record import Verdict
@@ -133,6 +133,7 @@ class _Bench:
         try:
             self._load(variant, integers)
             for trial in range(setup.trials):
+                order_trial(self.world, setup, self.judge.seeds, trial)
                 outputs = check_trial(self.world, setup, self.reference, self.judge.seeds, trial)
                 same = same and self._same_bits(trial, outputs)
         except Failure as failure:

@@ -54,6 +54,7 @@ class Nursery:
             "service": [] if self.profiled else self.platform.service(),
             "execute": self.profiled,
             "preloaded": self.platform.preloaded,
+            "for_candidates": self.platform.preloaded_for_candidates,
         }
 
     def wait_until_ready(self) -> None:

@@ -12,7 +12,7 @@ from pkb.record import Pace
 
 MARGIN = 0.02
 """A ratio whose interval reaches this close to 1 is a tie."""
-_NARROW = 0.01
+_NARROW = 0.0075
 _RESAMPLES = 2000
 
 Spans = list[list[list[float]]]
@@ -36,15 +36,16 @@ class Timing:
     skew_us: dict[str, float]
     """Between the slowest and the fastest rank of a call: its median, by side."""
     queued: dict[str, float]
-    """The share of blocks that were queued before the device began with them, by side."""
+    """The share of blocks in which every call was queued before the device began with it, by side."""
     calls_per_block: int
     warm_up_calls: dict[str, int]
     cache: str
     roofline_us: float | None
     """The speed of light of this problem on this hardware; None where we have no figures of it."""
     percent_of_roofline: dict[str, float]
-    gait_us: dict[str, float]
-    """What a few small kernels take: a trait of processes, which the reference's ranks were chosen to share."""
+    control: dict[str, Any]
+    """The reference in both worlds, before one was given the candidate: the ratio of identical code, its interval and
+    blocks. The speed-up is what the candidate's ratio is beyond that one. Empty where it was not needed."""
     outside_us: dict[str, float]
     """The judge's own clock: what a call took by it, and what of that was harness."""
     checked_calls: int
@@ -68,11 +69,17 @@ def typical(spans: Spans) -> float:
     return statistics.median(block_medians(spans))
 
 
-def compared(ours: Spans, theirs: Spans, spread: float) -> tuple[float, tuple[float, float], Pace]:
-    """How much faster `theirs` is: the median ratio of paired blocks, its interval, and the word for it."""
-    ratios = _ratios(ours, theirs)
-    low, high = _widened(bootstrap(ratios), 1.0, spread)
-    return statistics.median(ratios), (low, high), _pace(low, high)
+def compared(
+    ours: Spans, theirs: Spans, spread: float, control: Sequence[float] = (1.0,)
+) -> tuple[float, tuple[float, float], Pace]:
+    """How much faster `theirs` is: the median ratio of paired blocks, its interval, and the word for it.
+
+    `control` has the ratios that identical code had on these two sides; they are taken out.
+    """
+    found = ratios(ours, theirs)
+    sampled = _quantiles(_resampled(found, seed=0) / _resampled(control, seed=1))
+    low, high = _widened(sampled, 1.0, spread)
+    return statistics.median(found) / statistics.median(control), (low, high), _pace(low, high)
 
 
 def compared_apart(ours: Spans, theirs: Spans, drift: float, spread: float) -> tuple[float, tuple[float, float], Pace]:
@@ -91,24 +98,25 @@ def _widened(interval: tuple[float, float], drift: float, spread: float) -> tupl
     return low * min(1.0, drift) / (1 + spread), high * max(1.0, drift) * (1 + spread)
 
 
-def with_stored(timing: Timing, stored: Mapping[str, Mapping[str, Any]]) -> Timing:
+def with_stored(timing: Timing, stored: Mapping[str, Mapping[str, Any]], spread: float) -> Timing:
     """Beside baselines that were timed on another occasion, on a machine like this one."""
-    return replace(timing, baselines=timing.baselines | {name: _apart(one, timing) for name, one in stored.items()})
+    apart = {name: _apart(one, timing, spread) for name, one in stored.items()}
+    return replace(timing, baselines=timing.baselines | apart)
 
 
-def _apart(times: Mapping[str, Any], timing: Timing) -> dict[str, Any]:
+def _apart(times: Mapping[str, Any], timing: Timing, spread: float) -> dict[str, Any]:
     origin = {"stored": True, "when": times["when"], "fingerprint": times["fingerprint"]}
     if "failed" in times:
         return {"failed": times["failed"], **origin}
     drift = timing.reference_us / times["eager_us"]
-    speedup, interval, pace = compared_apart(times["blocks_us"], timing.blocks_us["candidate"], drift, timing.spread)
+    speedup, interval, pace = compared_apart(times["blocks_us"], timing.blocks_us["candidate"], drift, spread)
     found = {"us": times["us"], "speedup": speedup, "interval": interval, "pace": pace, "paired": False, "drift": drift}
     return {**found, **origin, "blocks_us": times["blocks_us"]}
 
 
 def is_narrow(ours: Spans, theirs: Spans) -> bool:
     """Whether more blocks would hardly change what is reported."""
-    return _narrow(bootstrap(_ratios(ours, theirs)))
+    return _narrow(bootstrap(ratios(ours, theirs)))
 
 
 def is_steady(spans: Spans) -> bool:
@@ -137,7 +145,8 @@ def _narrow(interval: tuple[float, float]) -> bool:
     return (high - low) / 2 < _NARROW * low
 
 
-def _ratios(ours: Spans, theirs: Spans) -> list[float]:
+def ratios(ours: Spans, theirs: Spans) -> list[float]:
+    """Of paired blocks."""
     return [r / c for r, c in zip(block_medians(ours), block_medians(theirs), strict=True)]
 
 

@@ -1,13 +1,15 @@
 """Processes: who belongs to whom, who dies with whom."""
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,12 @@ def execute_rank(order: dict[str, Any], rank: int, *fds: int | None) -> None:
             os.set_inheritable(fd, True)
     what = json.dumps([order, rank, *fds])
     os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, what])
+
+
+def import_present(names: Sequence[str]) -> None:
+    """Import what is installed, for all processes that are forked from now on."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    # Or every fork's collector goes through all that was imported, and with that copies its pages.
+    gc.freeze()

@@ -4,8 +4,9 @@ In a candidate's world this process belongs to the candidate from `load` on. Not
 """
 
 import contextlib
+import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ class Rank:
         self.calls: list[Call] = []
         self.worn: list[Call] = []
         """Those of the last trial, for their memory."""
+        self.pads: list[Tensor] = []
+        """What lies between the calls' arguments."""
 
     @cached_property
     def stopwatch(self) -> Stopwatch:
@@ -91,6 +94,8 @@ class Rank:
         if extensions:
             install(home=self.folder, **extensions)
         if candidate:
+            # What the reference was here for is over.
+            gc.collect()
             self.problem = self.problem.sealed()
             self.watch = Watch()
             module = import_candidate(Path(candidate))
@@ -124,10 +129,11 @@ class Rank:
         recipe: Message | None = None,
         wear: bool = False,
         given: list[list[Message]] | None = None,
+        pads: Sequence[int] = (),
     ) -> tuple[Message, list[Tensor]]:
         """Build the solution, where a recipe says how, and draw the inputs of the next calls.
 
-        Or take those that are `given`; to `wear`, in the memory of the last trial's.
+        Or take those that are `given`; to `wear`, in the memory of the last trial's; beside `pads` of so many bytes.
         """
         for call, tensors in zip(calls, given or [], strict=False):
             call["given"] = [self._received(tensor) for tensor in tensors]
@@ -136,6 +142,8 @@ class Rank:
             self._build(case, recipe, oracle)
         if self.watch:
             self.watch.spoil()
+        self.calls, self.pads = [], []
+        self.pads = [torch.empty(count, dtype=torch.uint8, device=self.device) for count in pads]
         self._draw(case, calls, oracle)
         if wear:
             before = self.worn or self.calls
@@ -208,23 +216,13 @@ class Rank:
 
     def let_go(self) -> tuple[Message, list[Tensor]]:
         """Hand back what others may need: leaving takes a while."""
-        self.calls, self.worn, self.held, self.first = [], [], [], []
+        self.calls, self.worn, self.held, self.first, self.pads = [], [], [], [], []
         self.built, self.solution = None, _nothing_loaded
         if "stopwatch" in vars(self):
             self.stopwatch.kept = {}
         end_helpers()
         self.platform.tidy()
         return {}, []
-
-    def gait(self) -> tuple[Message, list[Tensor]]:
-        """How long this process's launches take, the ranks measuring in turn."""
-        us = 0.0
-        for turn in range(self.world):
-            if turn == self.rank:
-                us = self.stopwatch.clock.gait()
-            self.stopwatch.meet()
-            self.platform.synchronize()
-        return {"us": us}, []
 
     def weigh(self) -> tuple[Message, list[Tensor]]:
         """What the prepared calls and the last output weigh, and how much this rank's device could still take."""

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -64,6 +65,9 @@ class References:
     def __init__(self) -> None:
         self._kept: OrderedDict[Setup, Reference] = OrderedDict()
 
+    def __contains__(self, setup: Setup) -> bool:
+        return setup in self._kept
+
     def get(self, setup: Setup, spares: Spares, seeds: Seeds) -> Reference:
         if setup not in self._kept:
             self._kept[setup] = compute(setup, spares, seeds)
@@ -108,12 +112,16 @@ def _pooled(call: ExpectedCall, reference: Reference) -> list[Expected]:
 def as_reference(world: World, setup: Setup, compiled: str = "") -> World:
     """The world with the problem's own solution loaded, or what torch.compile makes of it."""
     try:
-        order = {"do": "load", "problem": str(setup.problem.path), "compiled": compiled}
-        world.ask(order, "load", setup.limits.load_s)
+        load_reference(world, setup, setup.problem.path, compiled)
     except BaseException:
         world.end(kill=True)
         raise
     return world
+
+
+def load_reference(world: World, setup: Setup, file: Path, compiled: str = "") -> None:
+    """`file` is the problem's, where the world's ranks see it."""
+    world.ask({"do": "load", "problem": str(file), "compiled": compiled}, "load", setup.limits.load_s)
 
 
 def _run(world: World, setup: Setup, seeds: Seeds, trial: int, first: int) -> tuple[list[Result], Outputs]:

@@ -16,9 +16,9 @@ from pkb.judge.pace import block_medians, bootstrap, compared, is_steady, typica
 from pkb.judge.reference import as_reference
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
-from pkb.judge.sides import Plan, Side
+from pkb.judge.sides import Plan, Side, rounds
 from pkb.judge.spares import Spares
-from pkb.judge.timing import compiled_sides, rounds
+from pkb.judge.timing import compiled_sides
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World
 
@@ -51,7 +51,6 @@ def reference_times(
 def _eager(setup: Setup, spares: Spares, seeds: Seeds, rigor: Rigor) -> Iterator[Side]:
     """The reference as it is, warm."""
     with as_reference(spares.take(setup.world), setup) as world:
-        world.gait()
         plan = Plan.of(world, setup, seeds, rigor, _WORLDS, _result_bytes(world, setup, seeds))
         side = Side(EAGER, world, plan, setup, seeds)
         side.warm_up(rigor, setup.limits.trial_s)
@@ -77,7 +76,7 @@ def _timed(mode: str, eager: Side, spares: Spares, rigor: Rigor) -> Times:
         for _ in rounds(both, rigor, lambda: all(is_steady(side.spans) for side in both)):
             pass
         clocks = {"before": before, "after": platform.clocks()}
-        times = _of_one(both[-1]) | {"gait_us": eager.world.gait(), "clocks": clocks}
+        times = _of_one(both[-1]) | {"clocks": clocks}
         for side in sides:
             times |= _beside(eager, side)
             side.world.end()

@@ -51,9 +51,26 @@ Outputs = dict[tuple[int, int], list[Tensor]]
 """(call, rank): the tensors that were returned, or excerpts of them."""
 
 
-def run_trial(world: World, setup: Setup, phase: str, count: bool = False) -> list[Result]:
+def run_trial(world: World, setup: Setup, phase: str) -> list[Result]:
     """Run the prepared calls. The ranks hold what they returned: fetch it with `handed_over`."""
-    answers = world.ask({"do": "run", "count": count}, phase, setup.limits.trial_s)
+    world.tell({"do": "run"})
+    return heard_results(world, setup, phase)
+
+
+def order_trial(world: World, setup: Setup, seeds: Seeds, trial: int, jitter: float = 0.0, count: bool = False) -> None:
+    """Have a candidate's ranks run a trial, without waiting for it; with `count`, they count library calls."""
+    setup.order_warily(world, seeds, trial, jitter)
+    world.tell({"do": "run", "count": count})
+
+
+def results_of_trial(world: World, setup: Setup, trial: int) -> list[Result]:
+    """Of the trial that was ordered last."""
+    world.hear("prepare", setup.limits.trial_s)
+    return heard_results(world, setup, f"trial {trial}")
+
+
+def heard_results(world: World, setup: Setup, phase: str) -> list[Result]:
+    answers = world.hear(phase, setup.limits.trial_s)
     parsed = (_parsed(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
     return [result for results in parsed for result in results]
 

@@ -21,7 +21,12 @@ class Rigor:
     """Pairs of blocks, should the interval stay wide."""
     checked_blocks: int
     """Timed blocks of which one call's outputs are checked."""
+    most_pairs_together: int = 0
+    """The same for several ranks, whose times vary more; 0 for no others."""
     warm_cache: bool = False
+
+    def most_blocks(self, world: int) -> int:
+        return (world > 1 and self.most_pairs_together) or self.most_pairs
 
     def least_blocks(self, calls_per_block: int) -> int:
         return math.ceil(self.calls / calls_per_block)
@@ -29,7 +34,9 @@ class Rigor:
 
 RIGORS = {
     "quick": Rigor("quick", 20, 2.0, calls=64, calls_per_block=8, most_pairs=16, checked_blocks=2),
-    "paper": Rigor("paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=30, checked_blocks=4),
+    "paper": Rigor(
+        "paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=30, checked_blocks=4, most_pairs_together=60
+    ),
 }
 
 

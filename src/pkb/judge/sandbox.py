@@ -28,8 +28,6 @@ _CLOSED = ("namespaces", "bubblewrap")
 """Levels that close network and files."""
 _ALLOWED = {"auto": [level for level, _ in _ATTEMPTS], "require": _CLOSED, "off": ("off",)}
 """Levels by mode."""
-_AHEAD = 2
-"""For the next judgement, and one more should the first not launch as fast as a reference."""
 _PLACES = ("network", "files", "shared_memory", "processes")
 _SWITCHES = {
     "kernel/unprivileged_userns_clone": ("0", "1"),
@@ -56,11 +54,12 @@ class Sandbox:
         self._waiting: list[World] = []
 
     def bear(self, nursery: Nursery, size: int, limits: Limits) -> None:
-        """Begin with worlds that `world` will be asked for, where births take long; with one if it may not succeed."""
+        """Begin with the world that `world` will be asked for."""
         if any(world.size != size for world in self._waiting):
             self.drop()
-        wanted = min(_AHEAD if self._proved else 1, nursery.platform.spare_worlds(size))
-        while self._attempts and len(self._waiting) < wanted:
+        for world in self._waiting:
+            world.resume()
+        if self._attempts and not self._waiting:
             level, inside = self._attempts[0]
             try:
                 self._waiting.append(World(self._nursery(level, nursery), size, limits, sandbox=inside))
@@ -70,12 +69,10 @@ class Sandbox:
                 # `world` will find out, and try the next level.
                 return
 
-    def settle(self) -> None:
-        """Wait until no birth is under way; then see how fast these worlds launch."""
+    def pause(self) -> None:
+        """Hold births up until `bear` is asked for more."""
         for world in self._waiting:
-            world.start()
-        for world in self._waiting:
-            world.gait()
+            world.pause()
 
     def drop(self) -> None:
         """What was begun and is not wanted any more."""

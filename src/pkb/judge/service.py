@@ -19,6 +19,7 @@ class Service:
         self.process: subprocess.Popen[bytes] | None = None
         self.spoilt = False
         """A client was killed in the middle of its work: start afresh before the next one."""
+        self._up_at = 0.0
         self.restart()
 
     @property
@@ -32,7 +33,11 @@ class Service:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
-            time.sleep(_START_S)
+            self._up_at = time.monotonic() + _START_S
+
+    def wait_until_up(self) -> None:
+        """Before anyone needs it."""
+        time.sleep(max(0.0, self._up_at - time.monotonic()))
 
     def stop(self) -> None:
         if self.process:

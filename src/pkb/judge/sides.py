@@ -2,11 +2,14 @@
 
 import math
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
-from pkb.judge.channel import FORGED, Message
+from pkb.judge.channel import FORGED
 from pkb.judge.check import Wrong
 from pkb.judge.pace import Spans, block_medians
 from pkb.judge.rigor import Rigor
@@ -15,9 +18,13 @@ from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World, garbled
 
 _MEMORY_SHARE = 0.25
-_MOST_SPIN_S = 0.25
+_LEAST_SPIN_S, _MOST_SPIN_S = 3e-4, 0.25
+_VOIDS = 2
 _FIRST_CALLS = 3
 """CUDA graphs are recorded in the second call and first replayed in the third."""
+_PADS = ((1 << 20) - 512, 10 * (1 << 20) - 512)
+"""Bytes. Torch puts two of either size into a segment of its memory, small or large, and leaves no gap."""
+_MOST_PADS = 32
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,8 @@ class Side:
     def __init__(self, name: str, world: World, plan: Plan, setup: Setup, seeds: Seeds):
         self.name, self.world, self.plan, self.seeds = name, world, plan, seeds
         self.setup = replace(setup, calls=plan.calls)
-        self.spin_s = 0.0
+        self.spin_s = self.host_s = 0.0
+        """How long the device is held back in a block, for what the host takes to queue it."""
         self.spans: Spans = []
         self.queued: list[bool] = []
         self.kept: list[int] = []
@@ -68,20 +76,60 @@ class Side:
         self.warmed = 0
         self.settling_s = 0.0
         """What the first calls took beyond later ones: mostly compiling, where something is compiled."""
+        self.warm_us = 0.0
+        """A call's time in the last block of the warm-up."""
+        self.voids = 0
+        """Blocks that may still be left out because the host was too slow: few, as a candidate says that itself."""
+        self.last_host_s = 0.0
 
-    def warm_up(self, rigor: Rigor, seconds: float) -> None:
+    def warm_up(self, rigor: Rigor, seconds: float, trial: int = FIRST_TIMED_TRIAL) -> None:
         """Let compilers, caches and clocks settle; then see how long the host takes to queue a block."""
-        self.setup.prepare(self.world, self.seeds, FIRST_TIMED_TRIAL)
+        self.setup.prepare(self.world, self.seeds, trial)
         first_s = self._warm(_FIRST_CALLS, seconds)
         # What is compiled in the first calls does not shorten the rest.
         end = time.monotonic() + rigor.warm_up_s
         while self.warmed < rigor.warm_up and time.monotonic() < end:
             self._warm(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
-        # The first block loads what only the harness needs.
-        answers = [self._time(keep_from=0) for _ in range(2)][-1]
-        self.spin_s = min(_MOST_SPIN_S, 2 * max(answer["host_s"] for answer in answers) + 3e-4)
-        self.settling_s = max(0.0, first_s - _FIRST_CALLS * block_medians(self.spans)[-1] / 1e6)
+        # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
+        self.host_s = self._time(keep_from=0)
+        self.spin_s = self._lead(call_s=0.0)
+        host_s = self._time(keep_from=0)
+        self.warm_us = block_medians(self.spans)[-1]
+        if self.queued[-1]:
+            self.voids = _VOIDS
+            self._spin_for_host(host_s)
+        else:
+            # Calls that wait for the device wait for the spin, too.
+            self._spin_for_host(max(0.0, host_s - self.spin_s))
+        self.settling_s = max(0.0, first_s - _FIRST_CALLS * self.warm_us / 1e6)
         self.forget()
+
+    def posing(self, setup: Setup) -> "Side":
+        """With another setup of the same problem from now on."""
+        self.setup = replace(setup, calls=self.plan.calls)
+        return self
+
+    def _lead(self, call_s: float) -> float:
+        """Twice what keeps the host ahead of the device: it queues one call while the one before runs."""
+        behind_s = max(self.host_s / self.plan.calls, self.host_s - (self.plan.calls - 1) * call_s)
+        return min(_MOST_SPIN_S, 2 * behind_s + _LEAST_SPIN_S)
+
+    def _spin_for_host(self, host_s: float) -> None:
+        self.host_s = host_s
+        self.spin_s = self._lead(self.warm_us / 1e6)
+
+    def kept_ahead(self) -> bool:
+        """Whether the last block shows the device's time; if not, the host is given a longer lead from now on."""
+        if self.queued[-1] or not self.voids:
+            return True
+        self.voids -= 1
+        self._spin_for_host(max(self.host_s, self.last_host_s))
+        return False
+
+    def leave_out(self) -> None:
+        """The last block."""
+        self.queued.pop()
+        self.spans.pop()
 
     def forget(self) -> None:
         self.queued.clear()
@@ -94,11 +142,20 @@ class Side:
         self.warmed += count
         return time.monotonic() - start
 
-    def block(self, number: int) -> None:
-        self.setup.prepare(self.world, self.seeds, FIRST_TIMED_TRIAL + number)
-        self._time(self.seeds.random("keep", number).randrange(self.plan.calls))
+    def block(self, trial: int) -> None:
+        self.setup.prepare(self.world, self.seeds, trial, pads=self._pads(trial))
+        self._time(self.seeds.random("keep", trial).randrange(self.plan.calls))
 
-    def _time(self, keep_from: int) -> list[Message]:
+    def _pads(self, trial: int) -> list[int]:
+        """Bytes that lie before arguments, so that these lie elsewhere in each block: on an H200 it matters where."""
+        if not self.world.nursery.platform.unequal:
+            return []
+        draw = self.seeds.random("pads", trial)
+        whole = [count for count in _PADS for _ in range(draw.randrange(_MOST_PADS))]
+        return [*whole, *(draw.randrange(1, count) for count in _PADS)]
+
+    def _time(self, keep_from: int) -> float:
+        """Time the prepared calls; the seconds that the slowest host took to queue them."""
         order = {"do": "time", "spin_s": self.spin_s, "flush": self.plan.flush, "keep_from": keep_from}
         answers = self.world.ask(order, "timing", self.setup.limits.trial_s)
         try:
@@ -107,7 +164,8 @@ class Side:
             self.queued.append(all(bool(answer["queued"]) for answer in answers))
             if spans.shape != (self.world.size, self.plan.calls) or not (spans > 0).all() or not self.kept:
                 raise ValueError("spans")
-            if not all(math.isfinite(answer["host_s"]) for answer in answers):
+            self.last_host_s = max(float(answer["host_s"]) for answer in answers)
+            if not math.isfinite(self.last_host_s):
                 raise ValueError("host_s")
         except FORGED as error:
             raise garbled(self.world, 0, "timing") from error
@@ -116,7 +174,37 @@ class Side:
                 words = f"rank {rank} returned {str(answer['odd'])[:200]} in a timed call; return plain torch.Tensors"
                 raise Wrong(words, check="timed-type", rank=rank)
         self.spans.append(spans.T.round(3).tolist())
-        return answers
+        return self.last_host_s
 
     def spin_for(self, calls: int) -> float:
-        return min(_MOST_SPIN_S, self.spin_s * max(1.0, calls / self.plan.calls))
+        """While so many calls are queued."""
+        return min(_MOST_SPIN_S, self.host_s * calls / self.plan.calls + _LEAST_SPIN_S)
+
+
+def rounds(
+    sides: Sequence[Side],
+    rigor: Rigor,
+    enough: Callable[[], bool],
+    around: Mapping[str, Callable[[], AbstractContextManager[None]]] = MappingProxyType({}),
+    first: int = FIRST_TIMED_TRIAL,
+) -> Iterator[int]:
+    """One block of each side, until there are the rigor's calls and `enough`; the number of each round once it is over.
+
+    A round in which a host did not stay ahead of its device is left out, now and then.
+
+    `around` holds, by the side's name, what to do around its blocks; they are counted as trials from `first` on.
+    """
+    least, most = rigor.least_blocks(sides[0].plan.calls), rigor.most_blocks(sides[0].world.size)
+    number = 0
+    while len(sides[0].spans) < max(least, most):
+        if len(sides[0].spans) >= least and enough():
+            return
+        # A B B A ...: no side is always first.
+        for side in sides if number % 2 == 0 else reversed(sides):
+            with around.get(side.name, nullcontext)():
+                side.block(first + number + 1)
+        behind = [side for side in sides if not side.kept_ahead()]
+        for side in sides if behind else ():
+            side.leave_out()
+        yield number
+        number += 1

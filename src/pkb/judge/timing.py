@@ -5,22 +5,21 @@ clock must agree, and no time may lie below the speed of light.
 """
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from pkb.judge.check import Wrong, check_facts, check_values
+from pkb.judge.control import Control
 from pkb.judge.failure import Failure
 from pkb.judge.idleness import Idleness
-from pkb.judge.outside import STRETCHES, Span, Stretch, calls_for, check_claim, spans
+from pkb.judge.outside import STRETCHES, Span, Stretch, calls_for, is_borne_out, not_borne_out, spans
 from pkb.judge.pace import Timing, compared, is_narrow, skew, typical
 from pkb.judge.reference import Reference, as_reference, expected_calls
 from pkb.judge.results import Outputs, Result, handed_over, kept_results
 from pkb.judge.rigor import Rigor
-from pkb.judge.seeds import Seeds
-from pkb.judge.sides import Plan, Side
+from pkb.judge.sides import Plan, Side, rounds
 from pkb.judge.spares import Spares
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World, garbled
@@ -35,27 +34,22 @@ _COMPILING_S = 600.0
 
 def measure(
     candidate: World,
+    control: Control,
     setup: Setup,
-    seeds: Seeds,
     expected: Reference,
     spares: Spares,
-    rigor: Rigor,
     baselines: Sequence[str] = (),
     quiet_is_over: Callable[[], None] = lambda: None,
 ) -> Timing:
     """Time a candidate that was right in all trials. Raises Failure when a timed call is wrong or cannot be true.
 
-    The gait of its world was taken before the candidate was loaded. `quiet_is_over` is called when no clock runs any
-    more, and the candidate is not needed any longer.
+    `quiet_is_over` is called when no clock runs any more, and the candidate is not needed any longer.
     """
-    platform = candidate.nursery.platform
+    platform, rigor = candidate.nursery.platform, control.rigor
+    ours = control.ours.posing(setup)
     with ExitStack() as stack:
-        reference = twin(setup, spares, candidate.gait(), stack)
-        plan = Plan.of(reference, setup, seeds, rigor, 2 + len(baselines), expected.largest_call())
-        ours = Side("reference", reference, plan, setup, seeds)
-        theirs = Side("candidate", candidate, plan, setup, seeds)
-        for side in (ours, theirs):
-            side.warm_up(rigor, setup.limits.trial_s)
+        theirs = Side("candidate", candidate, ours.plan, setup, ours.seeds)
+        theirs.warm_up(rigor, setup.limits.trial_s)
         extra, failed = compiled_sides(baselines, ours, spares, rigor, stack)
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
@@ -70,17 +64,9 @@ def measure(
         for sample in samples:
             _check(sample, ours, expected)
         ours.world.dismiss()
-    timing = _timing(ours, theirs, plan, rigor, platform)
+    timing = _timing(control, ours, theirs)
     table = {side.name: _baseline(side, theirs, platform) for side in extra} | failed
-    gaits = {"reference": reference.gait(), "candidate": candidate.gait()}
-    return replace(
-        timing, gait_us=gaits, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table
-    )
-
-
-def twin(setup: Setup, spares: Spares, gait_us: float, stack: ExitStack, compiled: str = "") -> World:
-    """Fresh reference ranks that launch as fast as others do, or nearly."""
-    return stack.enter_context(as_reference(spares.like(setup.world, gait_us), setup, compiled))
+    return replace(timing, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table)
 
 
 def compiled_sides(
@@ -90,7 +76,7 @@ def compiled_sides(
     sides: list[Side] = []
     failed: dict[str, dict[str, Any]] = {}
     for name in names:
-        world = twin(ours.setup, spares, ours.world.gait(), stack, compiled=name)
+        world = stack.enter_context(as_reference(spares.take(ours.world.size), ours.setup, compiled=name))
         side = Side(name, world, ours.plan, ours.setup, ours.seeds)
         try:
             side.warm_up(rigor, _COMPILING_S)
@@ -129,27 +115,6 @@ def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
     return samples
 
 
-def rounds(
-    sides: Sequence[Side],
-    rigor: Rigor,
-    enough: Callable[[], bool],
-    around: Mapping[str, Callable[[], AbstractContextManager[None]]] = MappingProxyType({}),
-) -> Iterator[int]:
-    """One block of each side, until there are the rigor's calls and `enough`; the number of each round once it is over.
-
-    `around` holds, by the side's name, what to do around its blocks.
-    """
-    least = rigor.least_blocks(sides[0].plan.calls)
-    for number in range(max(least, rigor.most_pairs)):
-        if number >= least and enough():
-            return
-        # A B B A ...: no side is always first.
-        for side in sides if number % 2 == 0 else reversed(sides):
-            with around.get(side.name, nullcontext)():
-                side.block(number + 1)
-        yield number
-
-
 def _sample(theirs: Side, trial: int, call: int, largest: int) -> Sample:
     """What a call of the block or stretch that has just run returned."""
     seconds = theirs.setup.limits.trial_s
@@ -180,17 +145,19 @@ def _by_our_clock(
     """What the judge's clock says, and some of what the candidate returned meanwhile."""
     claimed, trusted = typical(theirs.spans), typical(ours.spans)
     samples: list[Sample] = []
-    chosen = theirs.seeds.random("revealed").sample(STRETCHES, rigor.checked_blocks)
 
     def reveal(stretch: Stretch) -> None:
         if stretch.trial in chosen:
             call = theirs.seeds.random("revealed", stretch.trial).randrange(stretch.calls)
             samples.append(_revealed(stretch, theirs, call, largest))
 
-    whole, seen = spans(ours, theirs, calls_for(claimed, ours.plan.room), reveal)
-    harness = Span(whole.us - trusted, whole.noise_us)
-    check_claim(claimed, seen, harness, platform.clock_slack_us)
-    return {"candidate": seen.us, "harness": harness.us, "noise": seen.noise_us}, samples
+    for trials in STRETCHES:
+        chosen = theirs.seeds.random("revealed", trials.start).sample(trials, rigor.checked_blocks)
+        whole, seen = spans(ours, theirs, calls_for(claimed, ours.plan.room), trials, reveal)
+        harness = Span(whole.us - trusted, whole.noise_us)
+        if is_borne_out(claimed, seen, harness, platform.clock_slack_us):
+            return {"candidate": seen.us, "harness": harness.us, "noise": seen.noise_us}, samples
+    raise not_borne_out(claimed, seen, harness)
 
 
 def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample:
@@ -207,14 +174,15 @@ def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample
     return sample
 
 
-def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platform) -> Timing:
+def _timing(control: Control, ours: Side, theirs: Side) -> Timing:
+    plan, platform = ours.plan, ours.world.nursery.platform
     times = {side.name: typical(side.spans) for side in (ours, theirs)}
-    spread = platform.spread(min(times.values()))
-    speedup, interval, pace = compared(ours.spans, theirs.spans, spread)
+    spread = platform.spread(min(times.values()), controlled=bool(control.spans))
+    speedup, interval, pace = compared(ours.spans, theirs.spans, spread, control.ratios)
     light = _speed_of_light(theirs.setup, plan, platform, times["candidate"])
     return Timing(
         method=f"{platform.name}: alternating blocks, {platform.clock_source}, slowest rank of each call",
-        rigor=rigor.name,
+        rigor=control.rigor.name,
         reference_us=times["reference"],
         candidate_us=times["candidate"],
         speedup=speedup,
@@ -228,7 +196,7 @@ def _timing(ours: Side, theirs: Side, plan: Plan, rigor: Rigor, platform: Platfo
         cache=plan.cache,
         roofline_us=light,
         percent_of_roofline={name: 100 * light / us for name, us in times.items()} if light else {},
-        gait_us={},
+        control=control.facts(),
         outside_us={},
         checked_calls=0,
         clocks={},

@@ -18,6 +18,8 @@ from pkb.problem import Problem, Size
 
 FIRST_TIMED_TRIAL = 1_000_000
 """Timed blocks count on from here: their seeds are never those of checked trials."""
+FIRST_CONTROL = 1_250_000
+"""Those that time the reference in the ranks that a candidate will be given: it must not find what it will be asked."""
 FIRST_STRETCH = 1_500_000
 """And those under the judge's own clock from here."""
 HIDDEN_TRIAL = 500_000
@@ -124,12 +126,24 @@ class Setup:
         taken = self.state == BY_NAME and self.problem.takes(held, self.size)
         return replace(self, state=BY_NAME if taken else BY_SEED)
 
-    def prepare(self, world: World, seeds: Seeds, trial: int, oracle: bool = False, first: int = 0) -> None:
-        """Have every rank draw the inputs of one trial, from call `first` on, each from seeds of its own."""
+    def prepare(
+        self,
+        world: World,
+        seeds: Seeds,
+        trial: int,
+        oracle: bool = False,
+        first: int = 0,
+        pads: Sequence[int] = (),
+    ) -> None:
+        """Have every rank draw the inputs of one trial, from call `first` on, each from seeds of its own.
+
+        `pads` are bytes to be taken before.
+        """
 
         def message(rank: int) -> Message:
             drawing = self.drawing(seeds, trial, rank, self.calls, first)
-            return {"do": "prepare", "oracle": oracle, "recipe": self.recipe(seeds, trial), **drawing}
+            recipe = self.recipe(seeds, trial)
+            return {"do": "prepare", "oracle": oracle, "recipe": recipe, "pads": list(pads), **drawing}
 
         world.ask(message, "prepare", self.limits.trial_s)
 
@@ -141,8 +155,11 @@ class Setup:
         chosen = Excerpt.part if trial >= FIRST_STRETCH else Excerpt.of
         return [chosen(shape, seeds.random(*place, k)) for k, shape in enumerate(shapes)]
 
-    def prepare_warily(self, world: World, seeds: Seeds, trial: int, jitter: float) -> None:
-        """The same for a candidate: in memory that it knows, and at the hidden size without seeds of the inputs."""
+    def order_warily(self, world: World, seeds: Seeds, trial: int, jitter: float = 0.0) -> None:
+        """The same for a candidate: in memory that it knows, and at the hidden size without seeds of the inputs.
+
+        They are only told: the answer must be heard.
+        """
         sent = self._given(seeds, trial) if self._is_sent(trial) else []
 
         def message(rank: int) -> Message:
@@ -150,7 +167,7 @@ class Setup:
             drawing = self.drawing(seeds, trial, rank, self.calls, jitter=jitter, decoy=bool(sent))
             return {"do": "prepare", "wear": True, "given": facts, "recipe": self.recipe(seeds, trial), **drawing}
 
-        world.ask(message, "prepare", self.limits.trial_s, [list(chain(*calls)) for calls in sent])
+        world.tell(message, [list(chain(*calls)) for calls in sent])
 
     def _given(self, seeds: Seeds, trial: int) -> list[list[list[Tensor]]]:
         """What the judge draws, by rank and call; nothing where ranks must draw for themselves."""

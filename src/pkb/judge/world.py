@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -47,9 +48,7 @@ class World:
         self.workshop = nursery.folder / f"workshop-{self.number}" if builds else None
         """Of a world whose one process compiles, without peers or a GPU. It outlives the world: what was made is taken
         from here when nobody can change it any more, and the folder removed, by whoever asked for it."""
-        self.started = self.ended = False
-        self.gait_us: float | None = None
-        """None until it is measured."""
+        self.started = self.paused = self.ended = False
         self.sandbox: dict[str, Any] = {}
         """What is closed to its ranks."""
         self._spawn(sandbox)
@@ -75,6 +74,7 @@ class World:
             "shared": str(self.shared),
             "memory": memory,
             "builds": bool(workshop),
+            "for_candidate": self.blame is Verdict.CRASH,
             "sandbox": sandbox,
             "exposed": [*self.nursery.platform.exposed(self.nursery.folder), *workshop],
         }
@@ -92,6 +92,7 @@ class World:
         if self.started:
             return
         try:
+            self.resume()
             self.hear("start", self.limits.start_s)
             self.started = True
         except BaseException as error:
@@ -100,15 +101,25 @@ class World:
                 error.verdict = Verdict.ENVIRONMENT
             raise
 
-    def gait(self) -> float:
-        """What launches take on the slowest rank. First ask before a candidate is loaded, with all else idle."""
-        if self.gait_us is None:
-            self.start()
-            self.gait_us = self._measured_gait()
-        return self.gait_us
+    def pause(self) -> None:
+        """Hold its birth up, if that is not over, so that it takes nothing from others."""
+        if not (self.started or self.paused):
+            self.paused = True
+            self._signal(signal.SIGSTOP)
 
-    def _measured_gait(self) -> float:
-        return max(float(answer["us"]) for answer in self.ask({"do": "gait"}, "start", self.limits.start_s))
+    def resume(self) -> None:
+        if self.paused:
+            self.paused = False
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        self.nursery.order({"do": "signal", "world": self.number, "number": number})
+
+    def given(self, file: Path) -> Path:
+        """A copy where its ranks see it: in a sandbox nothing outside their folder can be counted on."""
+        copy = self.folder / file.name
+        copy.write_bytes(file.read_bytes())
+        return copy
 
     def ask(
         self,
@@ -118,11 +129,15 @@ class World:
         tensors: Sequence[Sequence[Tensor]] = (),
     ) -> list[Message]:
         """Send every rank its message, and its tensors if there are any; wait for every rank's answer."""
+        self.tell(message, tensors)
+        return self.hear(phase, seconds)
+
+    def tell(self, message: Message | Callable[[int], Message], tensors: Sequence[Sequence[Tensor]] = ()) -> None:
+        """The same without waiting: the answers must be heard before anything else is asked."""
         for rank, channel in enumerate(self.channels):
             # A rank that has gone is noticed while listening, with its exit status.
             with contextlib.suppress(ChannelClosed):
                 channel.send(message(rank) if callable(message) else message, tensors[rank] if tensors else ())
-        return self.hear(phase, seconds)
 
     def hear(self, phase: str, seconds: float) -> list[Message]:
         deadline = time.monotonic() + seconds
@@ -206,7 +221,7 @@ class World:
         return self.nursery.exits.get((self.number, rank))
 
     def _hang(self, phase: str, silent: list[int], seconds: float) -> Failure:
-        self.nursery.order({"do": "signal", "world": self.number, "number": signal.SIGUSR1})
+        self._signal(signal.SIGUSR1)
         time.sleep(_STACKS_S)
         stacks = {str(rank): self.logs.stack(rank) for rank in silent}
         verdict = Verdict.HANG if self.blame is Verdict.CRASH else self.blame
@@ -265,6 +280,7 @@ class World:
 
     def leave(self) -> None:
         """Have the ranks leave, without waiting for it."""
+        self.resume()
         for channel in self.channels:
             with contextlib.suppress(ChannelClosed):
                 channel.send({"do": "leave"})

@@ -2,7 +2,6 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,14 +21,8 @@ class Clock(Protocol):
     def free_bytes(self) -> int:
         """Memory that is left on the device."""
 
-    def gait(self) -> float:
-        """Microseconds that a few small kernels take, whose kind never changes; 0 where nothing is launched.
-
-        Launches are fast or slow in a process from its birth, on an H200 by some percent, whatever it runs.
-        """
-
-    def hold_back(self, seconds: float) -> Callable[[], bool]:
-        """Let the host run ahead of the device; the result says whether it still does."""
+    def hold_back(self, seconds: float) -> None:
+        """Let the host run ahead of the device."""
 
     def dawdle(self, seconds: float) -> None:
         """Keep the device busy for so long."""
@@ -39,6 +32,9 @@ class Clock(Protocol):
 
     def mark(self) -> Any:
         """A point in the device's time."""
+
+    def has_passed(self, mark: Any) -> bool:
+        """Whether the device has come there."""
 
     def nanoseconds(self, start: Any, end: Any) -> int:
         """Between two marks, once the device has passed both."""
@@ -56,8 +52,14 @@ class Platform(Protocol):
     """Whether a profiler can say what ran on its devices."""
     preloaded: tuple[str, ...]
     """Modules that ranks find imported, where they are installed."""
+    preloaded_for_candidates: tuple[str, ...]
+    """Those that only a candidate's need: the first reference is not to wait for them."""
     clock_source: str
     """What its clocks read, for the record."""
+    born_slowly: bool
+    """Whether births take so long that it is worth while to begin with them early."""
+    unequal: bool
+    """Whether the same code is faster in one process than in another, for good, or on one address than on another."""
     clock_slack_us: float
     """How far the judge's own clock may differ, per call, from an honest rank's."""
 
@@ -68,7 +70,7 @@ class Platform(Protocol):
         """The largest world that fits; None where nothing but patience limits it."""
 
     def spare_worlds(self, size: int) -> int:
-        """How many worlds may wait, born before they are needed: 0 where births take no time, or waiting disturbs."""
+        """How many worlds may wait for the next judgement: 0 where births take no time, or waiting disturbs clocks."""
 
     def nursery_environment(self, folder: Path) -> dict[str, str]:
         """Variables that must be set before torch and Triton are imported; files may go to `folder`."""
@@ -103,8 +105,11 @@ class Platform(Protocol):
     def describe(self) -> dict[str, Any]:
         """The hardware, for the record."""
 
-    def spread(self, us: float) -> float:
-        """The share by which identical code may differ between two processes, in calls of so many microseconds."""
+    def spread(self, us: float, controlled: bool = False) -> float:
+        """The share by which identical code may differ between two processes, in calls of so many microseconds.
+
+        Less is left where they have been compared by a control.
+        """
 
     def hardware(self) -> Hardware | None:
         """Peak rates of a rank's device, where we have them."""

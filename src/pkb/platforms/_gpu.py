@@ -3,8 +3,6 @@
 import ctypes
 import glob
 import os
-import statistics
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,9 @@ _JITTER_S = 2e-3
 _CYCLES_PER_S = 2e9
 """Of torch.cuda._sleep: at least the clock of today's GPUs, so that a spin is never too short."""
 _FLUSH_CACHES = 2
-_GAIT_ELEMENTS, _STEPS, _WALKS, _GAIT_ROUNDS, _GAIT_SPIN_S = 1 << 20, 4, 16, 6, 4e-3
-_SPARE_WORLDS = 5
-_SPREAD, _SPREAD_US = 0.01, 0.6
+_SPARE_WORLDS = 3
+"""Two for the next judgement, and the reference's of the one after it: that one is wanted at once."""
+_SPREAD, _SPREAD_US, _SPREAD_LEFT_US = 0.01, 0.6, 0.1
 
 
 class Gpu:
@@ -28,7 +26,9 @@ class Gpu:
 
     clock_source = "device events behind a spin"
     names_kernels = True
-    preloaded = ("triton.language", "pkb.platforms._triton_ready")
+    born_slowly = unequal = True
+    preloaded: tuple[str, ...] = ()
+    preloaded_for_candidates: tuple[str, ...] = ("triton.language", "pkb.platforms._triton_ready")
     # Drawing and digesting take 100 to 200 us per call; honest processes differ by up to 25 us in that.
     clock_slack_us = 40.0
 
@@ -63,9 +63,9 @@ class Gpu:
     def clock(self) -> "DeviceClock":
         return DeviceClock()
 
-    def spread(self, us: float) -> float:
+    def spread(self, us: float, controlled: bool = False) -> float:
         # Launches, and where in memory things lie: chosen by what benchmarks/aa.py found on an H200.
-        return _SPREAD + _SPREAD_US / us
+        return _SPREAD + (_SPREAD_LEFT_US if controlled else _SPREAD_US) / us
 
     def hardware(self) -> Hardware | None:
         found = _nvidia.identities()
@@ -99,29 +99,9 @@ class DeviceClock:
     def free_bytes(self) -> int:
         return torch.cuda.mem_get_info()[0]
 
-    def gait(self) -> float:
-        values = torch.zeros(_GAIT_ELEMENTS, dtype=torch.bfloat16, device="cuda")
-        spans = [us for _ in range(_GAIT_ROUNDS) for us in self._walks(values)]
-        # The first round loads the kernels.
-        return statistics.median(spans[_WALKS:])
-
-    def _walks(self, values: torch.Tensor) -> list[float]:
-        self.dawdle(_GAIT_SPIN_S)
-        marks = []
-        for _ in range(_WALKS):
-            start = self.mark()
-            for _ in range(_STEPS):
-                values.float().mul(2.0).to(values.dtype)
-            marks.append((start, self.mark()))
-        torch.cuda.synchronize()
-        return [self.nanoseconds(*pair) / 1000 for pair in marks]
-
-    def hold_back(self, seconds: float) -> Callable[[], bool]:
+    def hold_back(self, seconds: float) -> None:
         _reset_persisting_lines()
         self.dawdle(seconds)
-        over = torch.cuda.Event()
-        over.record()
-        return lambda: not over.query()
 
     def dawdle(self, seconds: float) -> None:
         torch.cuda._sleep(int(seconds * _CYCLES_PER_S))
@@ -134,6 +114,9 @@ class DeviceClock:
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
+
+    def has_passed(self, mark: torch.cuda.Event) -> bool:
+        return mark.query()
 
     def nanoseconds(self, start: torch.cuda.Event, end: torch.cuda.Event) -> int:
         return round(start.elapsed_time(end) * 1e6)

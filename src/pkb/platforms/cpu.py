@@ -8,7 +8,6 @@ import os
 import platform as system
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,9 @@ class Cpu:
     one_device = True
     clock_source = "host clock"
     names_kernels = False
-    preloaded = ("triton.language",)
+    born_slowly = unequal = False
+    preloaded: tuple[str, ...] = ("triton.language",)
+    preloaded_for_candidates: tuple[str, ...] = ()
     # More ranks than cores wait for each other's turns.
     clock_slack_us = 20_000.0
 
@@ -80,7 +81,7 @@ class Cpu:
     def clock(self) -> "HostClock":
         return HostClock()
 
-    def spread(self, us: float) -> float:
+    def spread(self, us: float, controlled: bool = False) -> float:
         # Caches, pages, and whom the scheduler lets wait: chosen by what benchmarks/aa.py found on two cores.
         return _SPREAD + _SPREAD_US / us
 
@@ -112,11 +113,8 @@ class HostClock:
     def free_bytes(self) -> int:
         return _available_memory()
 
-    def gait(self) -> float:
-        return 0.0
-
-    def hold_back(self, seconds: float) -> Callable[[], bool]:
-        return lambda: False
+    def hold_back(self, seconds: float) -> None:
+        pass
 
     def dawdle(self, seconds: float) -> None:
         pass
@@ -126,6 +124,9 @@ class HostClock:
 
     def mark(self) -> int:
         return time.perf_counter_ns()
+
+    def has_passed(self, mark: int) -> bool:
+        return True
 
     def nanoseconds(self, start: int, end: int) -> int:
         return end - start

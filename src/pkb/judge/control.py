@@ -1,0 +1,88 @@
+"""Two worlds that run the same code, before one of them is given a candidate's.
+
+Processes are born unequal: on an H200 one is faster than another by some percent, for good, whatever they run. What the
+reference's times in the two worlds differ by is no difference of code, and is taken out of the candidate's.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pkb.judge.check import Wrong
+from pkb.judge.pace import Spans, bootstrap, is_narrow, ratios, typical
+from pkb.judge.reference import Reference, as_reference, load_reference
+from pkb.judge.rigor import Rigor
+from pkb.judge.seeds import Seeds
+from pkb.judge.sides import Plan, Side, rounds
+from pkb.judge.spares import Spares
+from pkb.judge.trials import FIRST_CONTROL, Setup
+from pkb.judge.world import World
+from pkb.record import Verdict
+
+_LONG_US = 1000.0
+"""Calls beside which it does not matter in which process they are made."""
+
+
+@dataclass(frozen=True)
+class Control:
+    rigor: Rigor
+    ours: Side
+    """The reference, warm, in the world that the candidate will take turns with."""
+    spans: dict[str, Spans]
+    """Of the reference in both worlds, by the side that each is to be; empty where they are equal."""
+
+    @property
+    def ratios(self) -> list[float]:
+        return ratios(*self.spans.values()) if self.spans else [1.0]
+
+    def facts(self) -> dict[str, Any]:
+        """For the record."""
+        if not self.spans:
+            return {}
+        times = {f"{name}_us": typical(spans) for name, spans in self.spans.items()}
+        found = self.ratios
+        return {**times, "ratio": sorted(found)[len(found) // 2], "interval": bootstrap(found), "blocks_us": self.spans}
+
+
+@contextmanager
+def controlled(
+    candidate: World, setup: Setup, seeds: Seeds, expected: Reference, spares: Spares, rigor: Rigor, worlds: int
+) -> Iterator[Control]:
+    """The reference in a world beside that of a candidate which is not loaded yet; of `worlds` that will be timed.
+
+    It stays until the candidate has been judged.
+    """
+    with as_reference(spares.take(setup.world), setup) as reference:
+        plan = Plan.of(reference, setup, seeds, rigor, worlds, expected.largest_call())
+        ours = Side("reference", reference, plan, setup, seeds)
+        ours.warm_up(rigor, setup.limits.trial_s, FIRST_CONTROL)
+        try:
+            yield Control(rigor, ours, _of_identical_code(ours, candidate, rigor))
+        except Wrong:
+            # These ranks are well.
+            reference.dismiss()
+            raise
+
+
+def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, Spans]:
+    if not candidate.nursery.platform.unequal or ours.warm_us > _LONG_US:
+        return {}
+    twin = Side("candidate", candidate, ours.plan, ours.setup, ours.seeds)
+    with _trusted(candidate):
+        load_reference(candidate, ours.setup, candidate.given(ours.setup.problem.path))
+        twin.warm_up(rigor, ours.setup.limits.trial_s, FIRST_CONTROL)
+        for _ in rounds([ours, twin], rigor, lambda: is_narrow(ours.spans, twin.spans), first=FIRST_CONTROL):
+            pass
+        candidate.let_go()
+    spans = {side.name: list(side.spans) for side in (ours, twin)}
+    ours.forget()
+    return spans
+
+
+@contextmanager
+def _trusted(candidate: World) -> Iterator[None]:
+    """While it runs the reference, what goes wrong is no fault of the candidate's."""
+    blame, candidate.blame = candidate.blame, Verdict.ENVIRONMENT
+    yield
+    candidate.blame = blame

@@ -1,0 +1,172 @@
+"""The reference timed in both worlds, before one of them is the candidate's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pkb.candidate import Candidate
+from pkb.judge import Judge
+from pkb.judge.pace import compared
+from pkb.judge.rigor import Rigor
+from pkb.judge.sides import Side
+from pkb.judge.trials import FIRST_CONTROL, FIRST_STRETCH, FIRST_TIMED_TRIAL
+from pkb.judge.world import World
+from pkb.platforms import platform_named
+from pkb.record import Pace, Verdict
+from pkb.registry import load
+
+RIGOR = Rigor("few", 2, 1.0, calls=12, calls_per_block=4, most_pairs=3, checked_blocks=1)
+WRONG = b"def solution(tensor):\n    return tensor.clone()\n"
+LOOKS = """
+import gc, sys, types
+import torch, torch.distributed as dist
+
+found = [o for o in gc.get_objects() if isinstance(o, types.FunctionType) and "pkb_problem" in str(o.__module__)]
+names = sorted(f.__name__ for f in found)
+assert "solution" not in names, names
+kept = [o for o in gc.get_objects() if isinstance(o, torch.Tensor) and o.is_floating_point()]
+assert not kept, [o.shape for o in kept]
+
+def solution(tensor):
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+"""
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    monkeypatch.setattr(platform_named("cpu"), "unequal", True)
+    with Judge("cpu") as judge:
+        yield judge
+
+
+def spans(*us: float) -> list[list[list[float]]]:
+    return [[[one]] for one in us]
+
+
+def test_what_identical_code_shows_is_taken_out() -> None:
+    ours, theirs = spans(11.0, 11.2, 11.1), spans(10.0, 10.1, 10.2)
+    plain, _, pace = compared(ours, theirs, 0.0)
+    assert (round(plain, 2), pace) == (1.1, Pace.FASTER)
+    alike, (low, high), pace = compared(ours, theirs, 0.0, control=[1.1, 1.09, 1.11])
+    assert (round(alike, 2), pace) == (1.0, Pace.TIE)
+    assert low < 1 < high
+
+
+def test_doubt_about_identical_code_is_doubt_about_the_candidate() -> None:
+    ours, theirs = spans(*[11.0] * 9), spans(*[10.0] * 9)
+    sure, unsure = [compared(ours, theirs, 0.0, control=c)[1] for c in ([1.0] * 9, [0.9, 1.0, 1.1] * 3)]
+    assert sure[0] == sure[1]
+    assert unsure[0] < sure[0] < unsure[1]
+
+
+def test_the_record_has_it(judge: Judge) -> None:
+    problem = load("allreduce")
+    record = judge.judge(judge.pose(problem, nproc=2, trials=1), Candidate.reference(problem), rigor=RIGOR)
+    assert record.timing is not None, record.reason
+    control = record.timing["control"]
+    assert {"reference_us", "candidate_us", "ratio", "interval", "blocks_us"} == set(control)
+    assert len(control["blocks_us"]["candidate"]) == RIGOR.most_pairs
+    pairs = zip(*(record.timing["blocks_us"][side] for side in ("reference", "candidate")), strict=True)
+    assert len(list(pairs)) == RIGOR.most_pairs
+
+
+def test_a_process_that_is_slower_from_birth_makes_no_candidate_slower(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever runs in the candidate's ranks is told to take thirty times as long."""
+    time = Side._time
+
+    def stretched(self: Side, keep_from: int) -> float:
+        host_s = time(self, keep_from)
+        if self.name == "candidate":
+            self.spans[-1] = [[30 * us for us in call] for call in self.spans[-1]]
+        return host_s
+
+    problem = load("allreduce")
+    setup = judge.pose(problem, nproc=1, trials=1)
+    monkeypatch.setattr(Side, "_time", stretched)
+    record = judge.judge(setup, Candidate.reference(problem), rigor=RIGOR)
+    assert record.timing is not None, record.reason
+    assert record.timing["control"]["ratio"] < 0.2
+    assert record.timing["speedup"] > 0.2
+
+
+def test_long_calls_need_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pkb.judge.control._LONG_US", 0.0)
+    problem = load("allreduce")
+    record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR)
+    assert record.timing is not None, record.reason
+    assert record.timing["control"] == {}
+
+
+def test_where_processes_are_equal_the_reference_waits_for_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    born: list[str] = []
+    start = World.start
+
+    def spied(self: World) -> None:
+        if not self.started:
+            born.append(self.blame)
+        start(self)
+
+    monkeypatch.setattr(World, "start", spied)
+    problem = load("allreduce")
+    with Judge("cpu") as judge:
+        record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.of(WRONG), rigor=RIGOR)
+        assert record.verdict is Verdict.CORRECT, record.reason
+        assert record.timing is not None
+        assert record.timing["control"] == {}
+        assert born == [Verdict.ENVIRONMENT, Verdict.CRASH, Verdict.ENVIRONMENT]
+        born.clear()
+        record = judge.judge(judge.pose(problem, nproc=2, trials=1), Candidate.of(WRONG), rigor=RIGOR)
+        assert record.verdict is Verdict.WRONG
+        assert born == [Verdict.ENVIRONMENT, Verdict.CRASH]
+
+
+def test_a_candidate_finds_nothing_of_it(judge: Judge) -> None:
+    setup = judge.pose("allreduce", nproc=2, trials=1)
+    record = judge.judge(setup, Candidate.of(LOOKS.encode()), rigor=RIGOR, screen=False)
+    assert record.verdict is Verdict.CORRECT, record.reason
+
+
+def test_its_inputs_are_those_of_no_other_trial() -> None:
+    assert FIRST_TIMED_TRIAL < FIRST_CONTROL < FIRST_STRETCH
+
+
+def test_when_it_fails_the_candidate_is_not_to_blame(judge: Judge, tmp_path: Path) -> None:
+    """A problem whose solution dies in a sandbox, as one that needs what only references may see."""
+    source = load("allreduce").path.read_text()
+    text = source.replace("def solution(", "def solution(*args):\n    raise OSError('not here')\n\n\ndef _unused(")
+    assert text != source
+    setup = judge.pose("allreduce", nproc=1, trials=1)
+    (tmp_path / "1_allreduce.py").write_text(text)
+    given = World.given
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(World, "given", lambda world, file: given(world, tmp_path / "1_allreduce.py"))
+        record = judge.judge(setup, Candidate.of(WRONG), rigor=RIGOR)
+    assert (record.verdict, "OSError" in record.reason) == (Verdict.ENVIRONMENT, True)
+
+
+def test_a_wrong_candidate_leaves_the_reference_ranks_well(judge: Judge) -> None:
+    setup = judge.pose("allreduce", nproc=2, trials=1)
+    assert judge.judge(setup, Candidate.of(WRONG), rigor=RIGOR).verdict is Verdict.WRONG
+    assert judge.judge(setup, Candidate.reference(load("allreduce")), rigor=RIGOR).correct
+
+
+def test_arguments_lie_elsewhere_in_each_block(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    padded: list[list[int]] = []
+    pads = Side._pads
+
+    def spied(self: Side, trial: int) -> list[int]:
+        padded.append(pads(self, trial))
+        return padded[-1]
+
+    monkeypatch.setattr(Side, "_pads", spied)
+    problem = load("allreduce")
+    assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR).correct
+    # Both sides take the same, and each round another set; control and candidate alike.
+    assert len(padded) == 4 * RIGOR.most_pairs
+    assert sorted(map(str, padded[::2])) == sorted(map(str, padded[1::2]))
+    assert len({str(one) for one in padded}) > RIGOR.most_pairs

@@ -1,0 +1,31 @@
+"""The command that runs beside the ranks."""
+
+import os
+import time
+
+from pkb.judge.processes import children_of
+from pkb.judge.service import Service
+
+
+def test_it_is_waited_for_only_when_someone_needs_it() -> None:
+    service = Service(["sleep", "60"])
+    first = service.process
+    assert first is not None
+    before = time.monotonic()
+    service.wait_until_up()
+    assert time.monotonic() >= before
+    assert first.poll() is None
+    service.restart()
+    assert first.wait(5) != 0
+    second = service.process
+    assert second is not None
+    service.stop()
+    assert second.wait(5) != 0
+    assert service.pid is None
+
+
+def test_where_none_is_needed_nobody_waits() -> None:
+    before = set(children_of(os.getpid()))
+    service = Service([])
+    service.wait_until_up()
+    assert set(children_of(os.getpid())) == before
