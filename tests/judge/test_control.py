@@ -7,6 +7,7 @@ import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge import Judge
+from pkb.judge.control import is_needed
 from pkb.judge.pace import compared
 from pkb.judge.rigor import Rigor
 from pkb.judge.sides import Side
@@ -15,6 +16,7 @@ from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.record import Pace, Verdict
 from pkb.registry import load
+from pkb.roofline import Hardware
 
 RIGOR = Rigor("few", 2, 1.0, calls=12, calls_per_block=4, most_pairs=3, checked_blocks=1)
 WRONG = b"def solution(tensor):\n    return tensor.clone()\n"
@@ -98,6 +100,20 @@ def test_long_calls_need_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("pkb.judge.control._LONG_US", 0.0)
     problem = load("allreduce")
     record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR)
+    assert record.timing is not None, record.reason
+    assert record.timing["control"] == {}
+
+
+def test_a_single_rank_whose_calls_cannot_be_short_needs_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Hardware("slow", "S0", 2, hbm_bytes_per_s=1e5, link_bytes_per_s=1e5, flops_per_s={"float32": 1e12})
+    monkeypatch.setattr(judge.platform, "hardware", lambda: slow)
+    alone, together = (judge.pose("allreduce", nproc=nproc, trials=1) for nproc in (1, 2))
+    assert not is_needed(alone, judge.platform)
+    assert is_needed(together, judge.platform)
+    # As slow as that it is not.
+    monkeypatch.setattr(Hardware, "floor", lambda *_: 0.0)
+    monkeypatch.setattr(judge.platform, "born_slowly", True)
+    record = judge.judge(alone, Candidate.reference(load("allreduce")), rigor=RIGOR)
     assert record.timing is not None, record.reason
     assert record.timing["control"] == {}
 

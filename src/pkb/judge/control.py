@@ -4,6 +4,7 @@ Processes are born unequal: on an H200 one is faster than another by some percen
 reference's times in the two worlds differ by is no difference of code, and is taken out of the candidate's.
 """
 
+import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from pkb.judge.sides import Plan, Side, rounds
 from pkb.judge.spares import Spares
 from pkb.judge.trials import FIRST_CONTROL, Setup
 from pkb.judge.world import World
+from pkb.platforms import Platform
 from pkb.record import Verdict
 
-_LONG_US = 1000.0
-"""Calls beside which it does not matter in which process they are made."""
+_LONG_US, _LONG_ALONE_US = 1000.0, 500.0
+"""Calls of which it does not matter in which process they are made; those of a single rank, by the speed of light."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +43,38 @@ class Control:
         if not self.spans:
             return {}
         times = {f"{name}_us": typical(spans) for name, spans in self.spans.items()}
-        found = self.ratios
-        return {**times, "ratio": sorted(found)[len(found) // 2], "interval": bootstrap(found), "blocks_us": self.spans}
+        ratio, interval = statistics.median(self.ratios), bootstrap(self.ratios)
+        return {**times, "ratio": ratio, "interval": interval, "blocks_us": self.spans}
+
+
+def is_needed(setup: Setup, platform: Platform) -> bool:
+    if not platform.unequal or setup.world > 1:
+        return platform.unequal
+    light = setup.light_us(platform)
+    return light is None or light < _LONG_ALONE_US
 
 
 @contextmanager
 def controlled(
-    candidate: World, setup: Setup, seeds: Seeds, expected: Reference, spares: Spares, rigor: Rigor, worlds: int
+    candidate: World | None,
+    setup: Setup,
+    seeds: Seeds,
+    expected: Reference,
+    spares: Spares,
+    rigor: Rigor,
+    worlds: int,
 ) -> Iterator[Control]:
-    """The reference in a world beside that of a candidate which is not loaded yet; of `worlds` that will be timed.
+    """The reference in a world of its own, which stays until the candidate has been judged.
 
-    It stays until the candidate has been judged.
+    For a control it runs in the candidate's world too, if that is given: nothing is loaded there yet. `worlds` will be
+    timed.
     """
     with as_reference(spares.take(setup.world), setup) as reference:
         plan = Plan.of(reference, setup, seeds, rigor, worlds, expected.largest_call())
         ours = Side("reference", reference, plan, setup, seeds)
         ours.warm_up(rigor, setup.limits.trial_s, FIRST_CONTROL)
         try:
-            yield Control(rigor, ours, _of_identical_code(ours, candidate, rigor))
+            yield Control(rigor, ours, _of_identical_code(ours, candidate, rigor) if candidate else {})
         except Wrong:
             # These ranks are well.
             reference.dismiss()
@@ -66,7 +82,7 @@ def controlled(
 
 
 def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, Spans]:
-    if not candidate.nursery.platform.unequal or ours.warm_us > _LONG_US:
+    if ours.warm_us > _LONG_US:
         return {}
     twin = Side("candidate", candidate, ours.plan, ours.setup, ours.seeds)
     with _trusted(candidate):
@@ -84,5 +100,7 @@ def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, 
 def _trusted(candidate: World) -> Iterator[None]:
     """While it runs the reference, what goes wrong is no fault of the candidate's."""
     blame, candidate.blame = candidate.blame, Verdict.ENVIRONMENT
-    yield
-    candidate.blame = blame
+    try:
+        yield
+    finally:
+        candidate.blame = blame

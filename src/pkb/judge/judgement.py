@@ -12,7 +12,7 @@ from pkb.judge.admission import admit
 from pkb.judge.check import check_trial
 from pkb.judge.compare import Tolerance
 from pkb.judge.conduct import check_conduct, check_kept, left_behind
-from pkb.judge.control import Control, controlled
+from pkb.judge.control import Control, controlled, is_needed
 from pkb.judge.failure import Failure
 from pkb.judge.kernels import check_kernels
 from pkb.judge.pace import with_stored
@@ -96,31 +96,33 @@ class Judgement:
         if judge.platform.born_slowly:
             judge.bear(self.setup, count=1 if rigor else 0)
         with self.seen.timed("candidate"), judge.candidate_world(self.setup, self.seen) as world, ExitStack() as stack:
-            # Once the candidate is here, nothing that happens here can be trusted.
-            early = rigor and judge.platform.unequal and self._control(world, rigor)
-            control = stack.enter_context(early) if early else None
+            control = None
+            if rigor and is_needed(self.setup, judge.platform):
+                # Before the candidate is here: afterwards nothing that happens here can be trusted.
+                judge.pause_births()
+                control = stack.enter_context(self._reference_beside(world, rigor))
             self._bear_next()
             agreed = judge.load(world, self.setup, self.candidate, self.seen)
             if agreed != self.setup:
                 self._expect(agreed)
+            self._order_trial(world, agreed, agreed.all_trials[0])
+            if rigor and judge.platform.born_slowly and not control:
+                # While the candidate compiles what it will launch.
+                control = stack.enter_context(self._reference_beside(None, rigor))
             self._check(world, agreed)
             if rigor:
-                self._time(world, control or stack.enter_context(self._control(world, rigor)), agreed)
+                self._time(world, control or stack.enter_context(self._reference_beside(None, rigor)), agreed)
             if left := world.end():
                 raise left_behind(left)
 
-    def _control(self, world: World, rigor: Rigor) -> AbstractContextManager[Control]:
-        self.progress("control")
-        judge = self.judge
-        judge.pause_births()
-        worlds = 2 + len(self.asked.baselines)
+    def _reference_beside(self, world: World | None, rigor: Rigor) -> AbstractContextManager[Control]:
+        judge, worlds = self.judge, 2 + len(self.asked.baselines)
         return controlled(world, self.setup, judge.seeds, self.seen.expected, judge.spares, rigor, worlds)
 
     def _check(self, world: World, setup: Setup) -> None:
-        """Every trial, then what the candidate did besides."""
+        """Every trial, of which the first has been ordered, then what the candidate did besides."""
         first: Outputs = {}
         trials = setup.all_trials
-        self._order_trial(world, setup, trials[0])
         for number, trial in enumerate(trials, start=1):
             self.progress(f"trial {number} of {len(trials)}")
             self.seen.trial = trial

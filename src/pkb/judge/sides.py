@@ -24,7 +24,8 @@ _FIRST_CALLS = 3
 """CUDA graphs are recorded in the second call and first replayed in the third."""
 _PADS = ((1 << 20) - 512, 10 * (1 << 20) - 512)
 """Bytes. Torch puts two of either size into a segment of its memory, small or large, and leaves no gap."""
-_MOST_PADS = 32
+_MOST_PADS, _PADS_SHARE = 31, 0.25
+"""Of each, and of what a rank may take of the device's memory."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Plan:
     cache_bytes: int
     """Of the device's last cache."""
     warm: bool
+    pads: int = 0
+    """Of each size, at the most."""
 
     @classmethod
     def of(cls, reference: World, setup: Setup, seeds: Seeds, rigor: Rigor, worlds: int, result_bytes: int) -> "Plan":
@@ -46,7 +49,8 @@ class Plan:
         heaviest = result_bytes + max(answer["argument_bytes"] for answer in answers)
         share = _MEMORY_SHARE * min(answer["free_bytes"] for answer in answers) / (worlds * setup.world)
         room = max(1, int(share / max(heaviest, 1)))
-        return cls(min(rigor.calls_per_block, room), room, answers[0]["cache_bytes"], rigor.warm_cache)
+        pads = min(_MOST_PADS, int(_PADS_SHARE * share / sum(_PADS)))
+        return cls(min(rigor.calls_per_block, room), room, answers[0]["cache_bytes"], rigor.warm_cache, pads)
 
     @property
     def flush(self) -> bool:
@@ -78,6 +82,8 @@ class Side:
         """What the first calls took beyond later ones: mostly compiling, where something is compiled."""
         self.warm_us = 0.0
         """A call's time in the last block of the warm-up."""
+        self.keeps_ahead = False
+        """Whether the host can be ahead of the device: not where calls wait for it."""
         self.voids = 0
         """Blocks that may still be left out because the host was too slow: few, as a candidate says that itself."""
         self.last_host_s = 0.0
@@ -95,12 +101,9 @@ class Side:
         self.spin_s = self._lead(call_s=0.0)
         host_s = self._time(keep_from=0)
         self.warm_us = block_medians(self.spans)[-1]
-        if self.queued[-1]:
-            self.voids = _VOIDS
-            self._spin_for_host(host_s)
-        else:
-            # Calls that wait for the device wait for the spin, too.
-            self._spin_for_host(max(0.0, host_s - self.spin_s))
+        self.keeps_ahead = self.queued[-1]
+        # Calls that wait for the device wait for the spin, too.
+        self._spin_for_host(host_s if self.keeps_ahead else max(0.0, host_s - self.spin_s))
         self.settling_s = max(0.0, first_s - _FIRST_CALLS * self.warm_us / 1e6)
         self.forget()
 
@@ -134,6 +137,7 @@ class Side:
     def forget(self) -> None:
         self.queued.clear()
         self.spans.clear()
+        self.voids = _VOIDS if self.keeps_ahead else 0
 
     def _warm(self, count: int, seconds: float) -> float:
         """So many calls; the seconds that they took."""
@@ -151,7 +155,7 @@ class Side:
         if not self.world.nursery.platform.unequal:
             return []
         draw = self.seeds.random("pads", trial)
-        whole = [count for count in _PADS for _ in range(draw.randrange(_MOST_PADS))]
+        whole = [count for count in _PADS for _ in range(draw.randint(0, self.plan.pads))]
         return [*whole, *(draw.randrange(1, count) for count in _PADS)]
 
     def _time(self, keep_from: int) -> float:
@@ -190,9 +194,8 @@ def rounds(
 ) -> Iterator[int]:
     """One block of each side, until there are the rigor's calls and `enough`; the number of each round once it is over.
 
-    A round in which a host did not stay ahead of its device is left out, now and then.
-
-    `around` holds, by the side's name, what to do around its blocks; they are counted as trials from `first` on.
+    `around` holds, by the side's name, what to do around its blocks; they are counted as trials from `first` on. A few
+    rounds are left out if a host did not stay ahead of its device in them.
     """
     least, most = rigor.least_blocks(sides[0].plan.calls), rigor.most_blocks(sides[0].world.size)
     number = 0

@@ -228,5 +228,4 @@ def _speed_of_light(setup: Setup, plan: Plan, platform: Platform, claimed_us: fl
             claimed_us=claimed_us,
             floor_us=floor_us,
         )
-    costs = [setup.problem.cost(case) for case in cases]
-    return 1e6 * hardware.speed_of_light(costs, setup.dtype, platform.one_device)
+    return setup.light_us(platform)

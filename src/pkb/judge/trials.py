@@ -14,6 +14,7 @@ from pkb.judge.given import Formless, given
 from pkb.judge.limits import Limits
 from pkb.judge.seeds import Seeds
 from pkb.judge.world import World, garbled
+from pkb.platforms import Platform
 from pkb.problem import Problem, Size
 
 FIRST_TIMED_TRIAL = 1_000_000
@@ -78,6 +79,13 @@ class Setup:
         drawn = {"inputs": "published" if self.published else "sound", "state": self.state} if self.state else {}
         flaw = {"degenerate": self.problem.degenerate} if self.problem.degenerate else {}
         return self.size.facts() | {"dtype": self.dtype, "world": self.world} | drawn | flaw
+
+    def light_us(self, platform: Platform) -> float | None:
+        """What a call takes at the speed of light; None where we have no figures of the hardware."""
+        if (hardware := platform.hardware()) is None:
+            return None
+        costs = [self.problem.cost(self.case(rank, FIRST_TIMED_TRIAL)) for rank in range(self.world)]
+        return 1e6 * hardware.speed_of_light(costs, self.dtype, platform.one_device)
 
     def size_of(self, trial: int) -> Size:
         hidden = self.problem.hidden_size(self.dtype, self.world) if trial == HIDDEN_TRIAL else None
