@@ -209,3 +209,14 @@ def test_nothing_is_born_while_clocks_run(judge: Judge, monkeypatch: pytest.Monk
     assert under_way
     assert not any(under_way)
     assert not any(world.paused for world in [*born(judge), *judge.sandbox._waiting])
+
+
+@pytest.mark.parametrize("preloaded", [(), ("nturl2path", "not_installed_anywhere")])
+def test_candidates_find_imported_what_their_platform_says(
+    monkeypatch: pytest.MonkeyPatch, preloaded: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(platform_named("cpu"), "preloaded_for_candidates", preloaded)
+    looks = b"import sys\nfound = 'nturl2path' in sys.modules\ndef solution(tensor):\n    return tensor + (not found)\n"
+    with Judge("cpu") as judge:
+        setup = judge.pose("allreduce", nproc=1, trials=1)
+        assert judge.judge(setup, Candidate.of(looks), screen=False).correct == bool(preloaded)
