@@ -11,7 +11,7 @@ from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
 from pkb.judge.outside import Span, calls_for, is_borne_out, not_borne_out
-from pkb.judge.pace import bootstrap, compared, compared_apart, is_narrow, is_steady, skew
+from pkb.judge.pace import block_times, bootstrap, compared, compared_apart, is_narrow, is_steady, skew
 from pkb.judge.results import run_trial
 from pkb.judge.rigor import RIGORS, Rigor, rigor_named
 from pkb.judge.sides import Plan, Side, rounds
@@ -167,7 +167,8 @@ def spans(*medians: float) -> list[list[list[float]]]:
     return [[[m, m - 1], [m, m - 1], [9 * m, 0.5]] for m in medians]
 
 
-def test_the_slowest_rank_the_median_call_and_paired_blocks_count() -> None:
+def test_the_slowest_rank_the_middle_calls_and_paired_blocks_count() -> None:
+    assert block_times([[[1.0, 90.0], [2.0, 10.0], [12.0, 3.0], [0.1, 0.2]], [[5.0], [6.0]]]) == [11.0, 5.5]
     speedup, (low, high), pace = compared(spans(20, 40, 60, 80), spans(10, 20, 30, 40), spread=0.0)
     assert (speedup, low, high, pace) == (2.0, 2.0, 2.0, Pace.FASTER)
     assert skew(spans(20)) == 1

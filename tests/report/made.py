@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from pkb.judge.pace import block_medians, compared
+from pkb.judge.pace import block_times, compared
 from pkb.record import Pace, Record, Verdict
 from pkb.registry import PARALLEL, load
 from pkb.report import Report
@@ -41,7 +41,7 @@ def timing(speedup: float, light_us: float = 20.0, noise: float = 0.01, seed: in
         for side, us in sides.items()
     }
     ratio, interval, pace = compared(spans["reference"], spans["candidate"], spread=0.0)
-    medians = {side: sorted(block_medians(found))[BLOCKS // 2] for side, found in spans.items()}
+    medians = {side: sorted(block_times(found))[BLOCKS // 2] for side, found in spans.items()}
     return {
         "method": "gpus: made up",
         "reference_us": medians["reference"],

@@ -21,7 +21,8 @@ Spans = list[list[list[float]]]
 
 @dataclass(frozen=True)
 class Timing:
-    """Microseconds are medians over blocks; a block's is its median call; a call takes as long as its slowest rank."""
+    """Microseconds are medians over blocks; a block's is the mean of its middle half of calls, which varies less than
+    its median; a call takes as long as its slowest rank."""
 
     method: str
     rigor: str
@@ -56,8 +57,14 @@ class Timing:
     blocks_us: dict[str, Spans] = field(repr=False)
 
 
-def block_medians(spans: Spans) -> list[float]:
-    return [statistics.median(max(call) for call in block) for block in spans]
+def block_times(spans: Spans) -> list[float]:
+    return [_midmean([max(call) for call in block]) for block in spans]
+
+
+def _midmean(values: list[float]) -> float:
+    """The mean of what is left without the lowest and the highest quarter."""
+    quarter = len(values) // 4
+    return statistics.fmean(sorted(values)[quarter : len(values) - quarter])
 
 
 def skew(spans: Spans) -> float:
@@ -66,7 +73,7 @@ def skew(spans: Spans) -> float:
 
 def typical(spans: Spans) -> float:
     """Microseconds of a call."""
-    return statistics.median(block_medians(spans))
+    return statistics.median(block_times(spans))
 
 
 def compared(
@@ -87,7 +94,7 @@ def compared_apart(ours: Spans, theirs: Spans, drift: float, spread: float) -> t
 
     `drift` is how much slower what was timed on both occasions was on the later one; the interval reaches that far.
     """
-    before, after = block_medians(ours), block_medians(theirs)
+    before, after = block_times(ours), block_times(theirs)
     sampled = _quantiles(_resampled(before, seed=0) / _resampled(after, seed=1))
     low, high = _widened(sampled, drift, spread)
     return statistics.median(before) / statistics.median(after), (low, high), _pace(low, high)
@@ -121,7 +128,7 @@ def is_narrow(ours: Spans, theirs: Spans) -> bool:
 
 def is_steady(spans: Spans) -> bool:
     """The same for the time of one side."""
-    return _narrow(bootstrap(block_medians(spans)))
+    return _narrow(bootstrap(block_times(spans)))
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
@@ -147,7 +154,7 @@ def _narrow(interval: tuple[float, float]) -> bool:
 
 def ratios(ours: Spans, theirs: Spans) -> list[float]:
     """Of paired blocks."""
-    return [r / c for r, c in zip(block_medians(ours), block_medians(theirs), strict=True)]
+    return [r / c for r, c in zip(block_times(ours), block_times(theirs), strict=True)]
 
 
 def _pace(low: float, high: float) -> Pace:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pkb.judge.baselines import EAGER
 from pkb.judge.failure import Failure
-from pkb.judge.pace import block_medians, bootstrap, compared, is_steady, typical
+from pkb.judge.pace import block_times, bootstrap, compared, is_steady, typical
 from pkb.judge.reference import as_reference
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
@@ -86,7 +86,7 @@ def _timed(mode: str, eager: Side, spares: Spares, rigor: Rigor) -> Times:
 def _of_one(side: Side) -> Times:
     return {
         "us": typical(side.spans),
-        "interval": bootstrap(block_medians(side.spans)),
+        "interval": bootstrap(block_times(side.spans)),
         "calls_per_block": side.plan.calls,
         "warm_up_calls": side.warmed,
         "cache": side.plan.cache,

@@ -11,7 +11,7 @@ import numpy as np
 
 from pkb.judge.channel import FORGED
 from pkb.judge.check import Wrong
-from pkb.judge.pace import Spans, block_medians
+from pkb.judge.pace import Spans, block_times
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
@@ -100,7 +100,7 @@ class Side:
         self.host_s = self._time(keep_from=0)
         self.spin_s = self._lead(call_s=0.0)
         host_s = self._time(keep_from=0)
-        self.warm_us = block_medians(self.spans)[-1]
+        self.warm_us = block_times(self.spans)[-1]
         self.keeps_ahead = self.queued[-1]
         # Calls that wait for the device wait for the spin, too.
         self._spin_for_host(host_s if self.keeps_ahead else max(0.0, host_s - self.spin_s))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pkb.analyse import Row
-from pkb.judge.pace import Spans, block_medians
+from pkb.judge.pace import Spans, block_times
 from pkb.record import Record
 from pkb.runs import Sample
 
@@ -57,14 +57,21 @@ def finite(value: Any) -> Any:
 def _times(record: Record) -> dict[str, Any]:
     if not record.timing:
         return {"timing": None}
-    timing = dict(record.timing)
-    spans = timing.pop("blocks_us", {})
+    timing = _without_raw_times(record.timing)
+    spans = record.timing.get("blocks_us", {})
     try:
-        ranks, blocks = ({side: medians(spans[side]) for side in _SIDES} for medians in (_rank_medians, block_medians))
+        ranks, blocks = ({side: medians(spans[side]) for side in _SIDES} for medians in (_rank_medians, block_times))
     except (KeyError, TypeError, ValueError):
         # Imported from elsewhere, without the raw times.
         return {"timing": timing, "ranks": None}
     return {"timing": timing, "ranks": ranks, "blocks": blocks}
+
+
+def _without_raw_times(found: Any) -> Any:
+    """Baselines and a control have some, too."""
+    if not isinstance(found, dict):
+        return found
+    return {key: _without_raw_times(value) for key, value in found.items() if key != "blocks_us"}
 
 
 def _rank_medians(spans: Spans) -> list[float]:
