@@ -1,7 +1,9 @@
 """The judge end to end: references, records, artifacts, timing."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from pkb.errors import UsageError
 from pkb.judge import Judge, Tolerance
 from pkb.judge.rigor import RIGORS
 from pkb.judge.seeds import Seeds
+from pkb.judge.world import World
 from pkb.problem import Size
 from pkb.record import Pace, Record, Verdict
 from pkb.registry import load
@@ -131,3 +134,26 @@ def solution(vocab_parallel_logits, target, group=None):
     assert judge.judge(setup, Candidate.of(free)).correct
     record = judge.judge(setup, Candidate.of(scribbling.replace(b"ARGUMENT", b"target")))
     assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "inputs-unchanged")
+
+
+def test_no_rank_runs_before_all_have_prepared(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preparing spoils symmetric buffers, to which others write in their calls."""
+    events: list[str] = []
+    tell, hear = World.tell, World.hear
+
+    def told(self: World, message: Any, *rest: Any) -> None:
+        events.append(f"{self.number} tell {(message(0) if callable(message) else message)['do']}")
+        tell(self, message, *rest)
+
+    def heard(self: World, phase: str, seconds: float) -> list[Any]:
+        answers = hear(self, phase, seconds)
+        events.append(f"{self.number} heard {phase}")
+        return answers
+
+    monkeypatch.setattr(World, "tell", told)
+    monkeypatch.setattr(World, "hear", heard)
+    setup = judge.pose("allreduce", nproc=2, trials=2)
+    assert judge.judge(setup, Candidate.reference(load("allreduce"))).correct
+    runs = [(event.split()[0], before) for before, event in pairwise(events) if event.endswith("tell run")]
+    assert len({world for world, _ in runs}) == 2
+    assert {before for world, before in runs} == {f"{world} heard prepare" for world, _ in runs}

@@ -34,13 +34,14 @@ def check_trial(
     seeds: Seeds,
     trial: int,
     tolerance: Tolerance | None = None,
+    count: bool = False,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Outputs:
     """Check one trial, which `order_trial` has ordered; the outputs when all are right, Wrong when one is not.
 
-    `meanwhile` may give the ranks something to do while values are compared.
+    `count` is as it was ordered; `meanwhile` may give the ranks something to do while values are compared.
     """
-    results = results_of_trial(world, setup, trial)
+    results = results_of_trial(world, setup, trial, count)
     # The tensors are fetched only when their shapes are the expected ones.
     check_facts(results, reference, trial)
     outputs = handed_over(world, setup, seeds, trial, results)

@@ -105,7 +105,7 @@ class Judgement:
             agreed = judge.load(world, self.setup, self.candidate, self.seen)
             if agreed != self.setup:
                 self._expect(agreed)
-            self._order_trial(world, agreed, agreed.all_trials[0])
+            self._order_first(world, agreed, agreed.all_trials)
             if rigor and judge.platform.born_slowly and not control:
                 # While the candidate compiles what it will launch.
                 control = stack.enter_context(self._reference_beside(None, rigor))
@@ -126,20 +126,25 @@ class Judgement:
         for number, trial in enumerate(trials, start=1):
             self.progress(f"trial {number} of {len(trials)}")
             self.seen.trial = trial
-            # The next one runs while the values of this one are compared.
-            after = [partial(self._order_trial, world, setup, after) for after in trials[number : number + 1]]
-            expected, tolerance = self.seen.expected, self.asked.tolerance
-            self.seen.outputs = check_trial(world, setup, expected, self.judge.seeds, trial, tolerance, *after)
+            # The next one begins while the values of this one are compared.
+            after = partial(self._order_first, world, setup, trials[number:])
+            expected, tolerance, count = self.seen.expected, self.asked.tolerance, self._counts(setup, trial)
+            self.seen.outputs = check_trial(world, setup, expected, self.judge.seeds, trial, tolerance, count, after)
             first = first or self.seen.outputs
         check_kept(world, setup, self.judge.seeds, self.seen.expected, first)
         self.seen.library_calls = check_conduct(world, self.asked.track, setup.limits.trial_s)
         if self._from_scratch and self.judge.platform.names_kernels:
             check_kernels(world, setup, self.judge.seeds)
 
-    def _order_trial(self, world: World, setup: Setup, trial: int) -> None:
-        # Counting costs some microseconds per operator: once is enough where nothing is barred.
-        count = trial == setup.all_trials[0] or self._from_scratch
-        order_trial(world, setup, self.judge.seeds, trial, self.judge.platform.jitter(), count)
+    def _order_first(self, world: World, setup: Setup, trials: Sequence[int]) -> None:
+        """Of these trials, if there are any left."""
+        for trial in trials[:1]:
+            jitter = self.judge.platform.jitter()
+            order_trial(world, setup, self.judge.seeds, trial, jitter, self._counts(setup, trial))
+
+    def _counts(self, setup: Setup, trial: int) -> bool:
+        """Counting costs some microseconds per operator: once is enough where nothing is barred."""
+        return trial == setup.all_trials[0] or self._from_scratch
 
     def _time(self, world: World, control: Control, setup: Setup) -> None:
         self.progress("timing")

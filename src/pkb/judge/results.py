@@ -58,14 +58,18 @@ def run_trial(world: World, setup: Setup, phase: str) -> list[Result]:
 
 
 def order_trial(world: World, setup: Setup, seeds: Seeds, trial: int, jitter: float = 0.0, count: bool = False) -> None:
-    """Have a candidate's ranks run a trial, without waiting for it; with `count`, they count library calls."""
+    """Have a candidate's ranks begin with a trial, without waiting; with `count`, they count library calls."""
     setup.order_warily(world, seeds, trial, jitter)
-    world.tell({"do": "run", "count": count})
+    if world.size == 1:
+        world.tell({"do": "run", "count": count})
 
 
-def results_of_trial(world: World, setup: Setup, trial: int) -> list[Result]:
+def results_of_trial(world: World, setup: Setup, trial: int, count: bool = False) -> list[Result]:
     """Of the trial that was ordered last."""
     world.hear("prepare", setup.limits.trial_s)
+    if world.size > 1:
+        # Now that all have prepared: they still write to buffers that others use in their calls.
+        world.tell({"do": "run", "count": count})
     return heard_results(world, setup, f"trial {trial}")
 
 
