@@ -179,7 +179,7 @@ def _rms_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float,
 
 def _norm_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float, float]:
     """Of the relative error of a piece: in few steps where all is finite, as the worst element shows."""
-    error = torch.sub(_wide(actual), oracle).abs_().div_(oracle.abs().clamp_(min=scale or 1.0))
+    error = (_wide(actual) - oracle).abs().div_(oracle.abs().clamp_(min=scale or 1.0))
     worst = float(error.max())
     if not math.isfinite(worst):
         error = _relative_error(actual, oracle, scale)
