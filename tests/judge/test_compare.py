@@ -142,3 +142,12 @@ def test_a_lucky_reference_does_not_reject_honest_kernels() -> None:
     assert compare(honest, lucky) is not None
     assert compare(honest, replace(lucky, own=lucky.own.at_least(typical))) is None
     assert OwnError(1.0, 0.1).at_least(OwnError(0.5, 0.2)) == OwnError(1.0, 0.2)
+
+
+def test_complex_values_are_compared_by_their_distance() -> None:
+    oracle = torch.randn(64, 33, dtype=torch.complex128, generator=torch.Generator().manual_seed(5))
+    expected = Expected.of(oracle.to(torch.complex64), oracle)
+    assert compare(expected.reference, expected) is None
+    found = compare(expected.reference.conj().resolve_conj(), expected)
+    assert found
+    assert found.differing > 2000
