@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from pkb.judge import Judge
+from pkb.judge.nursery import Nursery
 from pkb.judge.world import World
 from pkb.record import Verdict
 from pkb.registry import load
@@ -54,6 +55,7 @@ for _ in range(4):
 KILLED = """
 import os, signal, time
 from pkb.judge import Judge
+from pkb.judge.nursery import Nursery
 from pkb.judge.world import World
 
 judge = Judge("cpu")
@@ -148,3 +150,20 @@ def test_a_nursery_cleans_up_after_a_judge_that_was_killed(first: str) -> None:
     while any(folder.exists() for folder in folders):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_an_answer_that_an_interrupt_kept_from_being_taken_is_not_the_next_ones(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(judge.nursery, 1, judge.limits)
+    world.start()
+
+    def interrupted(self: Nursery) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Nursery, "_receive", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            world.cpu_s()
+    assert world.helpers() == []
+    assert world.end(kill=True) == []

@@ -36,7 +36,7 @@ class Nursery:
         self.folder = Path(tempfile.mkdtemp(prefix="pkb-"))
         self.shared = _shared_memory_folder()
         self._is_ready = False
-        self._worlds = itertools.count()
+        self._worlds, self._orders = itertools.count(), itertools.count()
         self.exits: dict[tuple[int, int], int] = {}
         """(world, rank): exit code, negative for a signal."""
         self.process, ours = ahead.take(wrapper([self.folder, self.shared]))
@@ -58,16 +58,19 @@ class Nursery:
         }
 
     def wait_until_ready(self) -> None:
-        if not self._is_ready:
-            self._answer("ready")
-            self._is_ready = True
+        while not self._is_ready:
+            self._is_ready = bool(self._receive().get("ready"))
 
     def order(self, message: Message, fds: list[int] | None = None) -> Message:
+        number = next(self._orders)
         try:
-            self.channel.send(message, fds=fds or [])
+            self.channel.send({"order": number, **message}, fds=fds or [])
         except ChannelClosed as error:
             raise _nursery_failure() from error
-        return self._answer("reply")
+        # There may be an answer before it that Ctrl+C kept us from taking.
+        while (answer := self._receive()).get("order") != number:
+            self._note(answer)
+        return answer
 
     def new_world(self) -> int:
         return next(self._worlds)
@@ -75,11 +78,6 @@ class Nursery:
     def listen(self) -> None:
         """Take in a report that a rank has ended."""
         self._note(self._receive())
-
-    def _answer(self, key: str) -> Message:
-        while key not in (message := self._receive()):
-            self._note(message)
-        return message
 
     def _receive(self) -> Message:
         try:

@@ -75,18 +75,24 @@ class NurseryProcess:
             self.close()
 
     def obey(self, message: Message, fds: list[int]) -> None:
+        number = message.pop("order")
+        self.channel.send({"order": number, **self._obeyed(message, fds)})
+
+    def _obeyed(self, message: Message, fds: list[int]) -> Message:
         match message.pop("do"):
             case "spawn":
-                self.channel.send({"reply": "spawned", **self.spawn(message, fds)})
+                return self.spawn(message, fds)
             case "signal":
                 self.signal(message["world"], message["number"])
-                self.channel.send({"reply": "sent"})
+                return {}
             case "look":
-                self.channel.send({"reply": "seen", "helpers": self.helpers(message["world"])})
+                return {"helpers": self.helpers(message["world"])}
             case "usage":
-                self.channel.send({"reply": "used", "cpu_s": seconds_used(*self._ranks_of(message["world"]))})
+                return {"cpu_s": seconds_used(*self._ranks_of(message["world"]))}
             case "end":
-                self.channel.send({"reply": "ended", "left": self.end(**message)})
+                return {"left": self.end(**message)}
+            case unknown:
+                raise ValueError(unknown)
 
     def spawn(self, order: Message, fds: list[int]) -> Message:
         """Fork one process per rank; `fds` hold each rank's channel and log, in turn. What the sandbox closes."""
