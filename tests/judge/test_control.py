@@ -1,6 +1,7 @@
 """The reference timed in both worlds, before one of them is the candidate's."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from pkb.judge.trials import FIRST_CONTROL, FIRST_STRETCH, FIRST_TIMED_TRIAL
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.record import Pace, Verdict
+from pkb.redteam import Attempt, stage
 from pkb.registry import load
 from pkb.roofline import Hardware
 
+REDTEAM = Path(__file__).parents[2] / "redteam"
 RIGOR = Rigor("few", 2, 1.0, calls=12, calls_per_block=4, most_pairs=3, checked_blocks=1)
 WRONG = b"def solution(tensor):\n    return tensor.clone()\n"
 LOOKS = """
@@ -186,3 +189,12 @@ def test_arguments_lie_elsewhere_in_each_block(judge: Judge, monkeypatch: pytest
     assert len(padded) == 4 * RIGOR.most_pairs
     assert sorted(map(str, padded[::2])) == sorted(map(str, padded[1::2]))
     assert len({str(one) for one in padded}) > RIGOR.most_pairs
+
+
+@pytest.mark.parametrize(
+    "name", ["02a_searches_objects", "02b_searches_frames", "33_reads_what_nobody_wrote", "38a_calls_the_reference"]
+)
+def test_what_it_leaves_is_of_no_use_to_who_searches_for_it(judge: Judge, name: str) -> None:
+    attempt = replace(Attempt.read(REDTEAM / f"{name}.py"), timed=True)
+    found = stage(judge, attempt, screened=not attempt.unscreened)
+    assert found.caught, (found.got, found.reason)
