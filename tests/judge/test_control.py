@@ -1,8 +1,10 @@
 """The reference timed in both worlds, before one of them is the candidate's."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,6 @@ from pkb.judge.control import is_needed
 from pkb.judge.pace import compared
 from pkb.judge.rigor import Rigor
 from pkb.judge.sides import Side
-from pkb.judge.trials import FIRST_CONTROL, FIRST_STRETCH, FIRST_TIMED_TRIAL
 from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.record import Pace, Verdict
@@ -43,6 +44,8 @@ def solution(tensor):
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.setattr(platform_named("cpu"), "unequal", True)
+    # On a busy machine calls are long.
+    monkeypatch.setattr("pkb.judge.control._LONG_US", math.inf)
     with Judge("cpu") as judge:
         yield judge
 
@@ -84,11 +87,10 @@ def test_a_process_that_is_slower_from_birth_makes_no_candidate_slower(
     """Whatever runs in the candidate's ranks is told to take thirty times as long."""
     time = Side._time
 
-    def stretched(self: Side, keep_from: int) -> float:
-        host_s = time(self, keep_from)
+    def stretched(self: Side, keep_from: int) -> None:
+        time(self, keep_from)
         if self.name == "candidate":
             self.spans[-1] = [[30 * us for us in call] for call in self.spans[-1]]
-        return host_s
 
     problem = load("allreduce")
     setup = judge.pose(problem, nproc=1, trials=1)
@@ -150,8 +152,24 @@ def test_a_candidate_finds_nothing_of_it(judge: Judge) -> None:
     assert record.verdict is Verdict.CORRECT, record.reason
 
 
-def test_its_inputs_are_those_of_no_other_trial() -> None:
-    assert FIRST_TIMED_TRIAL < FIRST_CONTROL < FIRST_STRETCH
+def test_its_inputs_are_those_of_no_other_trial(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as the candidate's ranks are concerned, in which the reference has been before."""
+    before: set[int] = set()
+    after: set[int] = set()
+    tell = World.tell
+
+    def told(self: World, message: Any, *rest: Any) -> None:
+        own = message(0) if callable(message) else message
+        if self.sandbox and own["do"] in ("prepare", "stretch"):
+            (before if self.blame is Verdict.ENVIRONMENT else after).update(call["seed"] for call in own["calls"])
+        tell(self, message, *rest)
+
+    monkeypatch.setattr(World, "tell", told)
+    problem = load("allreduce")
+    assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR).correct
+    assert before
+    assert after
+    assert not before & after
 
 
 def test_when_it_fails_the_candidate_is_not_to_blame(judge: Judge, tmp_path: Path) -> None:

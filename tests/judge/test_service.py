@@ -11,9 +11,10 @@ def test_it_is_waited_for_only_when_someone_needs_it() -> None:
     service = Service(["sleep", "60"])
     first = service.process
     assert first is not None
-    before = time.monotonic()
+    up_at = service._up_at
+    assert time.monotonic() < up_at
     service.wait_until_up()
-    assert time.monotonic() >= before
+    assert time.monotonic() >= up_at
     assert first.poll() is None
     service.restart()
     assert first.wait(5) != 0

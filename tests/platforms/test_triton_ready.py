@@ -1,5 +1,6 @@
-"""What makes Triton ready in the nursery; in a process of its own, since it changes Triton for good."""
+"""Triton is made ready for ranks without a GPU being touched."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,15 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("triton", reason="there is no build of Triton for this system")
+
+CHECK = """
+import pkb.platforms._triton_ready as ready
+ready.compile_once()
+import torch
+print(torch.cuda.is_initialized())
+"""
 
 SOURCE = """
 #include <Python.h>
@@ -32,6 +42,18 @@ lacking = [
     *([] if shutil.which("gcc") else ["gcc"]),
     *([] if Path(sysconfig.get_paths()["include"], "Python.h").exists() else ["Python.h"]),
 ]
+
+
+def test_compiles_for_a_gpu_that_is_not_there(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    ran = subprocess.run(
+        [sys.executable, "-c", CHECK],
+        capture_output=True,
+        text=True,
+        env=environment | {"TRITON_CACHE_DIR": str(tmp_path)},
+    )
+    assert ran.stdout == "False\n", ran.stderr
+    assert list(tmp_path.rglob("_nothing.cubin"))
 
 
 @pytest.mark.skipif(bool(lacking), reason=f"launchers are compiled in C, and there is no {' nor '.join(lacking)}")

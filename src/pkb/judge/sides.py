@@ -87,6 +87,7 @@ class Side:
         self.voids = 0
         """Blocks that may still be left out because the host was too slow: few, as a candidate says that itself."""
         self.last_host_s = 0.0
+        """What the slowest host took to queue the last block."""
 
     def warm_up(self, rigor: Rigor, seconds: float, trial: int = FIRST_TIMED_TRIAL) -> None:
         """Let compilers, caches and clocks settle; then see how long the host takes to queue a block."""
@@ -97,13 +98,14 @@ class Side:
         while self.warmed < rigor.warm_up and time.monotonic() < end:
             self._warm(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
         # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
-        self.host_s = self._time(keep_from=0)
+        self._time(keep_from=0)
+        self.host_s = self.last_host_s
         self.spin_s = self._lead(call_s=0.0)
-        host_s = self._time(keep_from=0)
+        self._time(keep_from=0)
         self.warm_us = block_times(self.spans)[-1]
         self.keeps_ahead = self.queued[-1]
         # Calls that wait for the device wait for the spin, too.
-        self._spin_for_host(host_s if self.keeps_ahead else max(0.0, host_s - self.spin_s))
+        self._spin_for_host(self.last_host_s - (0.0 if self.keeps_ahead else min(self.spin_s, self.last_host_s)))
         self.settling_s = max(0.0, first_s - _FIRST_CALLS * self.warm_us / 1e6)
         self.forget()
 
@@ -158,8 +160,7 @@ class Side:
         whole = [count for count in _PADS for _ in range(draw.randint(0, self.plan.pads))]
         return [*whole, *(draw.randrange(1, count) for count in _PADS)]
 
-    def _time(self, keep_from: int) -> float:
-        """Time the prepared calls; the seconds that the slowest host took to queue them."""
+    def _time(self, keep_from: int) -> None:
         order = {"do": "time", "spin_s": self.spin_s, "flush": self.plan.flush, "keep_from": keep_from}
         answers = self.world.ask(order, "timing", self.setup.limits.trial_s)
         try:
@@ -178,7 +179,6 @@ class Side:
                 words = f"rank {rank} returned {str(answer['odd'])[:200]} in a timed call; return plain torch.Tensors"
                 raise Wrong(words, check="timed-type", rank=rank)
         self.spans.append(spans.T.round(3).tolist())
-        return self.last_host_s
 
     def spin_for(self, calls: int) -> float:
         """While so many calls are queued."""

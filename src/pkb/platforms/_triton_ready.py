@@ -56,7 +56,7 @@ def build_unoptimised(
     # Debian's own scheme knows no headers.
     scheme = sysconfig.get_default_scheme().replace("posix_local", "posix_prefix")
     headers = [*include_folders, folder, sysconfig.get_paths(scheme)["include"]]
-    named = [f"-l:{library}" if ".so" in library else f"-l{library}" for library in libraries]
+    named = [f"-l:{needed}" if ".so" in needed else f"-l{needed}" for needed in libraries]
     places = [f"-I{place}" for place in headers] + [f"-L{place}" for place in library_folders]
     command = [compiler, source, "-O0", "-shared", "-fPIC", "-Wno-psabi", *named, *places, "-o", library]
     subprocess.check_call(command, stdout=subprocess.DEVNULL)
