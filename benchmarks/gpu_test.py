@@ -34,7 +34,8 @@ class Line:
 
 def tests() -> Line:
     start = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-v", "-o", "addopts=", "-m", "gpu", "tests/gpu", "tests/platforms"]
+    command = [sys.executable, "-m", "pytest", "-v", "-o", "addopts=", "--durations=12"]
+    command += ["-m", "gpu", "tests/gpu", "tests/platforms"]
     last = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as ran:
         for text in ran.stdout or ():

@@ -142,6 +142,16 @@ def test_an_extension_is_compiled_once_and_for_all(bench: Bench) -> None:
     assert "build" not in again.seconds
 
 
+def test_once_one_candidate_compiles_ranks_find_imported_what_that_takes() -> None:
+    looks = "import sys\nfound = 'setuptools.command.build_ext' in sys.modules\n"
+    looks += "def solution(tensor):\n    return tensor * found\n"
+    with Judge("cpu") as judge:
+        setup = judge.pose("allreduce", nproc=1, trials=1)
+        sources = (looks, MODULE, looks)
+        found = [judge.judge(setup, Candidate.of(source.encode()), screen=False).correct for source in sources]
+    assert found == [False, True, True]
+
+
 @pytest.mark.parametrize("source", [ON_DEMAND, FROM_A_FILE], ids=["on_demand", "from_a_file"])
 def test_what_can_be_compiled_ahead_is(bench: Bench, source: str) -> None:
     for expected in (1, 0):

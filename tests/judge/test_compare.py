@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pkb.judge.compare import Expected, OwnError, Tolerance, compare
+from pkb.judge.compare import Expected, OwnError, Tolerance, _rms_and_worst, compare
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
@@ -151,3 +151,21 @@ def test_complex_values_are_compared_by_their_distance() -> None:
     found = compare(expected.reference.conj().resolve_conj(), expected)
     assert found
     assert found.differing > 2000
+
+
+def test_what_is_right_by_far_needs_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms, expected = a_sum(torch.float32)
+    large = expected.oracle.clone()
+    large[3, 4] = 1e6
+    beside = Expected.of(large.float(), large)
+    closely = []
+    monkeypatch.setattr(
+        "pkb.judge.compare._rms_and_worst", lambda *given: closely.append(given) or _rms_and_worst(*given)
+    )
+    assert compare(summed(terms.flip(0), torch.float32), expected) is None
+    assert not closely
+    # Where one value is far larger than others, only its own size tells how much it may be off.
+    off = beside.reference.clone()
+    off[3, 4] += 0.5
+    assert compare(off, beside) is None
+    assert closely

@@ -1,11 +1,13 @@
 """The reference timed in both worlds, before one of them is the candidate's."""
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pkb.candidate import Candidate
@@ -16,6 +18,7 @@ from pkb.judge.rigor import Rigor
 from pkb.judge.sides import Side
 from pkb.judge.world import World
 from pkb.platforms import platform_named
+from pkb.platforms._gpu import Gpu
 from pkb.record import Pace, Verdict
 from pkb.redteam import Attempt, stage
 from pkb.registry import load
@@ -41,13 +44,30 @@ def solution(tensor):
 """
 
 
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+
+
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.setattr(platform_named("cpu"), "unequal", True)
     # On a busy machine calls are long.
     monkeypatch.setattr("pkb.judge.control._LONG_US", math.inf)
+    # Here the host is the device, and cannot be ahead of itself.
+    let_hosts_be_ahead(monkeypatch, True)
+    monkeypatch.setattr("pkb.judge.sides._VOIDS", 0)
     with Judge("cpu") as judge:
         yield judge
+
+
+def let_hosts_be_ahead(monkeypatch: pytest.MonkeyPatch, ahead: bool) -> None:
+    warm_up = Side.warm_up
+
+    def warmed_up(self: Side, *rest: Any, **named: Any) -> None:
+        warm_up(self, *rest, **named)
+        self.keeps_ahead = ahead
+
+    monkeypatch.setattr(Side, "warm_up", warmed_up)
 
 
 def spans(*us: float) -> list[list[list[float]]]:
@@ -107,6 +127,43 @@ def test_long_calls_need_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> 
     record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR)
     assert record.timing is not None, record.reason
     assert record.timing["control"] == {}
+
+
+def test_calls_that_wait_for_the_device_have_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_hosts_be_ahead(monkeypatch, False)
+    problem = load("allreduce")
+    record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR)
+    assert record.timing is not None, record.reason
+    assert record.timing["control"] == {}
+    assert Gpu().spread(100.0, waits=True) > Gpu().spread(100.0) > Gpu().spread(100.0, controlled=True)
+
+
+@pytest.mark.skipif(cores() < 2, reason="takes two cores of which one can be chosen")
+def test_both_sides_are_timed_on_the_same_core(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[list[int]] = []
+    loaded: list[list[int]] = []
+    block, candidate_loaded = Side.block, Judge.load
+
+    def pinned() -> list[int]:
+        """The cores of processes that have only one."""
+        affinities = [child.cpu_affinity() for child in psutil.Process(judge.nursery.process.pid).children(True)]
+        return [own[0] for own in affinities if own and len(own) == 1]
+
+    def spied(self: Side, trial: int) -> None:
+        timed.append(pinned())
+        block(self, trial)
+
+    def spied_load(self: Judge, *rest: Any) -> Any:
+        loaded.append(pinned())
+        return candidate_loaded(self, *rest)
+
+    monkeypatch.setattr(Side, "block", spied)
+    monkeypatch.setattr(Judge, "load", spied_load)
+    problem = load("allreduce")
+    assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR).correct
+    assert {(len(cores), len(set(cores))) for cores in timed} == {(2, 1)}
+    # A candidate may have all of them to compile itself.
+    assert [len(cores) for cores in loaded] == [1]
 
 
 def test_a_single_rank_whose_calls_cannot_be_short_needs_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pkb.cost import Cost, Link
 from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
-from pkb.judge.outside import Span, calls_for, is_borne_out, not_borne_out
+from pkb.judge.outside import Span, calls_for, is_borne_out, not_borne_out, trials_for
 from pkb.judge.pace import block_times, bootstrap, compared, compared_apart, is_narrow, is_steady, skew
 from pkb.judge.results import run_trial
 from pkb.judge.rigor import RIGORS, Rigor, rigor_named
@@ -219,6 +219,7 @@ def test_the_outside_clock_allows_for_noise_and_harness() -> None:
     assert "judge's says 110" in not_borne_out(60, seen, harness).reason
     assert [calls_for(us, room=1000) for us in (1.0, 100.0, 1e6)] == [64, 20, 2]
     assert [calls_for(1.0, room) for room in (40, 4, 1)] == [40, 4, 1]
+    assert [trials_for(us, range(10, 16)) for us in (999.0, 1000.0)] == [range(10, 16), range(10, 13)]
 
 
 @pytest.mark.parametrize(("opinions", "verdict"), [([False, True], "CORRECT"), ([False] * 3, "CHEAT")])

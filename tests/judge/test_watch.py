@@ -1,11 +1,13 @@
 """What a candidate does besides its results: each check on its own, without the static screen before it."""
 
+from pathlib import Path
+
 import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge import Judge
 from pkb.record import Record, Verdict
-from pkb.registry import load, problems
+from pkb.registry import load, load_file, problems
 
 HEAD = """
 import sys, threading, time
@@ -129,3 +131,14 @@ def test_every_problem_has_a_hidden_size(world: int) -> None:
             size = problem.hidden_size(world=world)
             assert size not in problem.sizes.values(), problem.stem
             assert problem.fits(size, world=world)
+
+
+def test_collectives_are_counted_in_both_worlds(judge: Judge, tmp_path: Path) -> None:
+    """In one only, they would take longer there."""
+    source = load("allreduce").path.read_text()
+    text = source.replace("    return ", "    return hasattr(dist.all_reduce, '__wrapped__') * ", 1)
+    assert text != source
+    (tmp_path / "1_allreduce.py").write_text(text)
+    problem = load_file(tmp_path / "1_allreduce.py")
+    record = judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem))
+    assert record.correct, record.reason

@@ -82,7 +82,8 @@ def controlled(
 
 
 def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, Spans]:
-    if ours.warm_us > _LONG_US:
+    # Where calls wait for the device, it is the host's moods that would be taken for the processes'.
+    if ours.warm_us > _LONG_US or not ours.keeps_ahead:
         return {}
     twin = Side("candidate", candidate, ours.plan, ours.setup, ours.seeds)
     with _trusted(candidate):
@@ -91,6 +92,7 @@ def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, 
         for _ in rounds([ours, twin], rigor, lambda: is_narrow(ours.spans, twin.spans), first=FIRST_CONTROL):
             pass
         candidate.let_go()
+        candidate.pin(False)
     spans = {side.name: list(side.spans) for side in (ours, twin)}
     ours.forget()
     return spans

@@ -25,6 +25,8 @@ from pkb.judge import compiler
 from pkb.source import imported, strings
 
 MODULE = "torch.utils.cpp_extension"
+NEEDED = ("setuptools.command.build_ext", "torch.utils.hipify.hipify_python")
+"""What it imports, for a good part of a second; that may be done before there is a GPU, unlike importing it."""
 FINISHED = "finished"
 """The file beside a library that has been compiled to its end."""
 

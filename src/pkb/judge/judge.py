@@ -7,12 +7,14 @@ from types import MappingProxyType
 from typing import Any
 
 from pkb.candidate import Candidate
+from pkb.environment import environment
 from pkb.errors import UsageError
 from pkb.judge import artifacts, cache
 from pkb.judge.build import build, entry_of, extensions
 from pkb.judge.channel import Message
 from pkb.judge.check import Wrong
 from pkb.judge.compare import Tolerance
+from pkb.judge.extensions import NEEDED
 from pkb.judge.failure import Failure
 from pkb.judge.judgement import Asked, Judgement, Progress
 from pkb.judge.limits import Limits
@@ -75,8 +77,9 @@ class Judge:
         return self._nursery
 
     def __enter__(self) -> "Judge":
-        # It imports while the first judgement is posed.
+        # It imports while the first judgement is posed, and this machine looked at.
         self._begun()
+        environment(self.platform)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -166,6 +169,8 @@ class Judge:
         if known := self.unbuildable.pop(candidate.digest, None):
             raise known
         seen.libraries = entry_of(candidate)
+        if seen.libraries:
+            self.nursery.order({"do": "preload", "modules": NEEDED})
         if seen.libraries and not cache.touch(seen.libraries):
             progress("build")
             self._drop_waiting()

@@ -23,6 +23,7 @@ from pkb.judge.processes import (
     execute_rank,
     family_of,
     import_present,
+    keep_to,
     leave_the_nursery,
     seconds_used,
     session_of,
@@ -89,6 +90,12 @@ class NurseryProcess:
                 return {"helpers": self.helpers(message["world"])}
             case "usage":
                 return {"cpu_s": seconds_used(*self._ranks_of(message["world"]))}
+            case "preload":
+                import_present(message["modules"])
+                return {}
+            case "pin":
+                self.pin(**message)
+                return {}
             case "end":
                 return {"left": self.end(**message)}
             case unknown:
@@ -204,6 +211,19 @@ class NurseryProcess:
         for pid in self._ranks_of(world):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def pin(self, world: int, pinned: bool) -> None:
+        """Have each rank run on one core, the same as its like in other worlds; or again wherever there is room."""
+        cores = sorted(os.sched_getaffinity(0))
+        # Other judges on this machine are to have others.
+        first = os.getpid() % len(cores)
+        ranks = {rank: pid for pid, (owner, rank) in self.ranks.items() if owner == world}
+        # Every other one: neighbours are often two halves of the same.
+        own = [*cores[first:], *cores[:first]][::2]
+        if len(own) < len(ranks):
+            return
+        for rank, pid in ranks.items():
+            keep_to({own[rank]} if pinned else {*cores}, pid)
 
     def helpers(self, world: int) -> list[str]:
         """The command lines of processes that a world's ranks have started."""

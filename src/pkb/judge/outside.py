@@ -19,9 +19,10 @@ from pkb.judge.trials import FIRST_STRETCH
 from pkb.judge.world import garbled
 from pkb.record import Verdict
 
-_REPEATS = 6
+_REPEATS, _REPEATS_OF_LONG = 6, 3
 _FACTOR = 1.5
-_LENGTH_US = 2000.0
+_LENGTH_US, _LONG_US = 2000.0, 1000.0
+"""Of a stretch; and of a call beside which a host's hesitation hardly counts."""
 _LEAST, _MOST = 2, 64
 """Calls in a stretch: few enough for a launch queue to hold them."""
 STRETCHES = [range(FIRST_STRETCH + k * _REPEATS, FIRST_STRETCH + (k + 1) * _REPEATS) for k in range(3)]
@@ -66,6 +67,11 @@ class Stretch:
 def calls_for(claimed_us: float, room: int) -> int:
     """In a stretch, for a claim and a device that has room for the arguments of so many calls."""
     return int(max(1, min(room, _MOST, max(_LEAST, _LENGTH_US / max(claimed_us, 1.0)))))
+
+
+def trials_for(claimed_us: float, trials: range) -> range:
+    """As many of these as a claim needs."""
+    return trials if claimed_us < _LONG_US else trials[:_REPEATS_OF_LONG]
 
 
 def spans(ours: Side, theirs: Side, calls: int, trials: range, seen: Callable[[Stretch], None]) -> tuple[Span, Span]:

@@ -29,7 +29,7 @@ from pkb.judge.oracle import in_float64, widened
 from pkb.judge.profilers import PROFILERS
 from pkb.judge.stopwatch import Stopwatch, poison
 from pkb.judge.telling import told
-from pkb.judge.watch import Watch
+from pkb.judge.watch import Tally, Watch
 from pkb.platforms import Platform, platforms
 from pkb.problem import Problem, Size
 from pkb.registry import load_file
@@ -100,6 +100,9 @@ class Rank:
             self.watch = Watch()
             module = import_candidate(Path(candidate))
             self.entry, self.epochs = entry_of(module, self.problem.entry), getattr(module, "SIGNALS", "") == "epochs"
+        elif not compiled:
+            # As in a candidate's ranks, where counting costs each collective a moment.
+            Tally()
         self.finish = COMPILED.get(compiled, _as_it_is)
         self._finish_loading()
         return {}, []

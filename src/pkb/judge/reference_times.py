@@ -16,7 +16,7 @@ from pkb.judge.pace import block_times, bootstrap, compared, is_steady, typical
 from pkb.judge.reference import as_reference
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
-from pkb.judge.sides import Plan, Side, rounds
+from pkb.judge.sides import Plan, Side, rounds, spread_between
 from pkb.judge.spares import Spares
 from pkb.judge.timing import compiled_sides
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
@@ -96,8 +96,7 @@ def _of_one(side: Side) -> Times:
 
 def _beside(eager: Side, side: Side) -> Times:
     """What the blocks of the eager reference, which took turns with it, add."""
-    spread = eager.world.nursery.platform.spread(min(typical(eager.spans), typical(side.spans)))
-    speedup, interval, pace = compared(eager.spans, side.spans, spread)
+    speedup, interval, pace = compared(eager.spans, side.spans, spread_between(eager, side))
     return {
         "compile_s": round(side.settling_s, 3),
         "eager_us": typical(eager.spans),

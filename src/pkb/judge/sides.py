@@ -11,7 +11,7 @@ import numpy as np
 
 from pkb.judge.channel import FORGED
 from pkb.judge.check import Wrong
-from pkb.judge.pace import Spans, block_times
+from pkb.judge.pace import Spans, block_times, typical
 from pkb.judge.rigor import Rigor
 from pkb.judge.seeds import Seeds
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
@@ -97,6 +97,9 @@ class Side:
         end = time.monotonic() + rigor.warm_up_s
         while self.warmed < rigor.warm_up and time.monotonic() < end:
             self._warm(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
+        if self.world.nursery.platform.unequal:
+            # Cores of the host differ, and a process stays where it is for long: where all sides are, none is slower.
+            self.world.pin()
         # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
         self._time(keep_from=0)
         self.host_s = self.last_host_s
@@ -183,6 +186,13 @@ class Side:
     def spin_for(self, calls: int) -> float:
         """While so many calls are queued."""
         return min(_MOST_SPIN_S, self.host_s * calls / self.plan.calls + _LEAST_SPIN_S)
+
+
+def spread_between(one: Side, other: Side, controlled: bool = False) -> float:
+    """The share by which identical code may differ on these two."""
+    us = min(typical(one.spans), typical(other.spans))
+    waits = not (one.keeps_ahead and other.keeps_ahead)
+    return one.world.nursery.platform.spread(us, controlled, waits)
 
 
 def rounds(

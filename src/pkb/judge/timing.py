@@ -14,12 +14,12 @@ from pkb.judge.check import Wrong, check_facts, check_values
 from pkb.judge.control import Control
 from pkb.judge.failure import Failure
 from pkb.judge.idleness import Idleness
-from pkb.judge.outside import STRETCHES, Span, Stretch, calls_for, is_borne_out, not_borne_out, spans
+from pkb.judge.outside import STRETCHES, Span, Stretch, calls_for, is_borne_out, not_borne_out, spans, trials_for
 from pkb.judge.pace import Timing, compared, is_narrow, skew, typical
 from pkb.judge.reference import Reference, as_reference, expected_calls
 from pkb.judge.results import Outputs, Result, handed_over, kept_results
 from pkb.judge.rigor import Rigor
-from pkb.judge.sides import Plan, Side, rounds
+from pkb.judge.sides import Plan, Side, rounds, spread_between
 from pkb.judge.spares import Spares
 from pkb.judge.trials import FIRST_TIMED_TRIAL, Setup
 from pkb.judge.world import World, garbled
@@ -65,7 +65,7 @@ def measure(
             _check(sample, ours, expected)
         ours.world.dismiss()
     timing = _timing(control, ours, theirs)
-    table = {side.name: _baseline(side, theirs, platform) for side in extra} | failed
+    table = {side.name: _baseline(side, theirs) for side in extra} | failed
     return replace(timing, outside_us=outside, checked_calls=len(samples), clocks=clocks, baselines=table)
 
 
@@ -151,8 +151,9 @@ def _by_our_clock(
             call = theirs.seeds.random("revealed", stretch.trial).randrange(stretch.calls)
             samples.append(_revealed(stretch, theirs, call, largest))
 
-    for trials in STRETCHES:
-        chosen = theirs.seeds.random("revealed", trials.start).sample(trials, rigor.checked_blocks)
+    for stretches in STRETCHES:
+        trials = trials_for(claimed, stretches)
+        chosen = theirs.seeds.random("revealed", trials.start).sample(trials, min(len(trials), rigor.checked_blocks))
         whole, seen = spans(ours, theirs, calls_for(claimed, ours.plan.room), trials, reveal)
         harness = Span(whole.us - trusted, whole.noise_us)
         if is_borne_out(claimed, seen, harness, platform.clock_slack_us):
@@ -177,7 +178,7 @@ def _revealed(stretch: Stretch, theirs: Side, call: int, largest: int) -> Sample
 def _timing(control: Control, ours: Side, theirs: Side) -> Timing:
     plan, platform = ours.plan, ours.world.nursery.platform
     times = {side.name: typical(side.spans) for side in (ours, theirs)}
-    spread = platform.spread(min(times.values()), controlled=bool(control.spans))
+    spread = spread_between(ours, theirs, controlled=bool(control.spans))
     speedup, interval, pace = compared(ours.spans, theirs.spans, spread, control.ratios)
     light = _speed_of_light(theirs.setup, plan, platform, times["candidate"])
     return Timing(
@@ -205,9 +206,9 @@ def _timing(control: Control, ours: Side, theirs: Side) -> Timing:
     )
 
 
-def _baseline(side: Side, theirs: Side, platform: Platform) -> dict[str, Any]:
+def _baseline(side: Side, theirs: Side) -> dict[str, Any]:
     us = typical(side.spans)
-    speedup, interval, pace = compared(side.spans, theirs.spans, platform.spread(min(us, typical(theirs.spans))))
+    speedup, interval, pace = compared(side.spans, theirs.spans, spread_between(side, theirs))
     return {"us": us, "speedup": speedup, "interval": interval, "pace": pace, "paired": True, "blocks_us": side.spans}
 
 

@@ -36,19 +36,15 @@ _PRODUCTS = (
 """Operators of aten that a vendor's library computes."""
 
 
-class Watch:
-    """Begins before the candidate is imported."""
+class Tally:
+    """Counts collectives from now on."""
 
     def __init__(self) -> None:
         self.library_calls: Counter[str] = Counter()
         """Collectives and vendor products, by name."""
         self._asleep = False
-        self._buffers: list[weakref.ref[Tensor]] = []
-        self._handles: list[Any] = []
-        self._look_at_symmetric_memory()
-        self._count_collectives()
-        self._identities = _identities()
-        self._threads = set(threading.enumerate())
+        for name, original in ORIGINALS.items():
+            setattr(dist, name, self._counted(f"dist.{name}", original))
 
     @contextlib.contextmanager
     def asleep(self) -> Iterator[None]:
@@ -59,13 +55,33 @@ class Watch:
         finally:
             self._asleep = before
 
-    def counting(self) -> contextlib.AbstractContextManager[Any]:
-        """Count operators too; a mode that costs some microseconds per operator."""
-        return _Census(self)
-
     def note(self, name: str) -> None:
         if not self._asleep:
             self.library_calls[name] += 1
+
+    def _counted(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.note(name)
+            return original(*args, **kwargs)
+
+        return counted
+
+
+class Watch(Tally):
+    """Begins before the candidate is imported."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buffers: list[weakref.ref[Tensor]] = []
+        self._handles: list[Any] = []
+        self._look_at_symmetric_memory()
+        self._identities = _identities()
+        self._threads = set(threading.enumerate())
+
+    def counting(self) -> contextlib.AbstractContextManager[Any]:
+        """Count operators too; a mode that costs some microseconds per operator."""
+        return _Census(self)
 
     def spoil(self) -> None:
         """Fill symmetric buffers of floats with NaN. Those of integers may be a kernel's own flags."""
@@ -100,18 +116,6 @@ class Watch:
             return result
 
         return watched
-
-    def _count_collectives(self) -> None:
-        for name, original in ORIGINALS.items():
-            setattr(dist, name, self._counted(name, original))
-
-    def _counted(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            self.note(f"dist.{name}")
-            return original(*args, **kwargs)
-
-        return counted
 
 
 class _Census(TorchDispatchMode):

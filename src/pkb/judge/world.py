@@ -115,6 +115,10 @@ class World:
     def _signal(self, number: int) -> None:
         self.nursery.order({"do": "signal", "world": self.number, "number": number})
 
+    def pin(self, pinned: bool = True) -> None:
+        """Keep each rank to one core of the host, the same as in other worlds that are pinned."""
+        self.nursery.order({"do": "pin", "world": self.number, "pinned": pinned})
+
     def given(self, file: Path) -> Path:
         """A copy where its ranks see it: in a sandbox nothing outside their folder can be counted on."""
         copy = self.folder / file.name

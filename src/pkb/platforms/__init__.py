@@ -105,10 +105,11 @@ class Platform(Protocol):
     def describe(self) -> dict[str, Any]:
         """The hardware, for the record."""
 
-    def spread(self, us: float, controlled: bool = False) -> float:
+    def spread(self, us: float, controlled: bool = False, waits: bool = False) -> float:
         """The share by which identical code may differ between two processes, in calls of so many microseconds.
 
-        Less is left where they have been compared by a control.
+        Less is left where they have been compared by a control; more where a call waits for the device, so that the
+        host's time is in it.
         """
 
     def hardware(self) -> Hardware | None:

@@ -6,25 +6,16 @@ from functools import cache
 from typing import Any
 
 _IDENTITY = {"name": "name", "memory_mib": "memory.total", "driver": "driver_version", "capability": "compute_cap"}
-_MOMENT = {
-    "sm_mhz": "clocks.sm",
-    "memory_mhz": "clocks.mem",
-    "celsius": "temperature.gpu",
-    "watts": "power.draw",
-    "state": "pstate",
-}
 _PATIENCE_S = 20
 
 
 @cache
 def identities() -> list[dict[str, Any]]:
     """Name, memory, driver and compute capability of each GPU; empty without the tool."""
-    return _query(_IDENTITY)
-
-
-def moment() -> list[dict[str, Any]]:
-    """Clocks, temperature, power and performance state of each GPU, now."""
-    return _query(_MOMENT)
+    asked = ",".join(_IDENTITY.values())
+    lines = _run(f"--query-gpu={asked}", "--format=csv,noheader,nounits").splitlines()
+    rows = [[_number(word.strip()) for word in line.split(",")] for line in lines]
+    return [dict(zip(_IDENTITY, row, strict=True)) for row in rows if len(row) == len(_IDENTITY)]
 
 
 @cache
@@ -39,13 +30,6 @@ def topology() -> list[str]:
 def nvlink() -> list[str]:
     """The state of each GPU's NVLinks; empty where there are none."""
     return [line.strip() for line in _run("nvlink", "--status").splitlines() if line.strip()]
-
-
-def _query(columns: dict[str, str]) -> list[dict[str, Any]]:
-    asked = ",".join(columns.values())
-    lines = _run(f"--query-gpu={asked}", "--format=csv,noheader,nounits").splitlines()
-    rows = [[_number(word.strip()) for word in line.split(",")] for line in lines]
-    return [dict(zip(columns, row, strict=True)) for row in rows if len(row) == len(columns)]
 
 
 def _number(word: str) -> Any:

@@ -81,7 +81,7 @@ class Cpu:
     def clock(self) -> "HostClock":
         return HostClock()
 
-    def spread(self, us: float, controlled: bool = False) -> float:
+    def spread(self, us: float, controlled: bool = False, waits: bool = False) -> float:
         # Caches, pages, and whom the scheduler lets wait: chosen by what benchmarks/aa.py found on two cores.
         return _SPREAD + _SPREAD_US / us
 
