@@ -17,6 +17,7 @@ from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
 from pkb.judge.failure import Failure
 from pkb.judge.limits import Limits
 from pkb.judge.logs import Logs
+from pkb.judge.misbehaviour import flooded, gone, hung, raised
 from pkb.judge.nursery import Nursery
 from pkb.judge.telling import as_told
 from pkb.record import Verdict
@@ -173,7 +174,7 @@ class World:
         except ChannelGarbled as error:
             raise Failure(self.blame, f"rank {rank} answered with {error} in {phase}", rank=rank, phase=phase) from None
         if "error" in answer:
-            raise self._raised(rank, phase, as_told(answer["error"]))
+            raise raised(self.blame, rank, phase, as_told(answer["error"]))
         return answer
 
     def _raise_if_gone(self, phase: str, ranks: list[int]) -> None:
@@ -184,37 +185,10 @@ class World:
 
     def _raise_if_flooded(self) -> None:
         if (rank := self.logs.flooded) is not None:
-            limit = self.limits.log_bytes >> 20
-            raise Failure(
-                self.blame,
-                f"rank {rank} printed more than {limit} MiB and was ended; remove the printing from the hot path",
-                rank=rank,
-                check="log-limit",
-                log=self.logs.tail(rank, 500),
-            )
-
-    def _raised(self, rank: int, phase: str, error: dict[str, Any]) -> Failure:
-        verdict = self.blame
-        if error["type"] == "BuildError":
-            reason = f"{error['message']}; all errors are in the evidence"
-            return Failure(Verdict.BUILD_FAILED, reason, rank=rank, phase=phase, **error)
-        if phase == "load" and verdict is Verdict.CRASH:
-            verdict = Verdict.BUILD_FAILED
-        advice = f"; {error['advice']}" if error.get("advice") else ""
-        reason = f"rank {rank} raised {error['type']} in {phase}: {error['message']}{advice}"
-        return Failure(verdict, reason, rank=rank, phase=phase, **error)
+            raise flooded(self.blame, rank, self.limits.log_bytes >> 20, self.logs.tail(rank, 500))
 
     def _gone(self, rank: int, phase: str) -> Failure:
-        code = self._exit_code(rank)
-        log = self.logs.tail(rank, 2000)
-        return Failure(
-            self.blame,
-            f"rank {rank} {_in_words(code)} in {phase} before it had answered; the end of its log is in the evidence",
-            rank=rank,
-            phase=phase,
-            exit_code=code,
-            log=log,
-        )
+        return gone(self.blame, rank, phase, self._exit_code(rank), self.logs.tail(rank, 2000))
 
     def _exit_code(self, rank: int) -> int | None:
         deadline = time.monotonic() + 1.0
@@ -227,19 +201,7 @@ class World:
     def _hang(self, phase: str, silent: list[int], seconds: float) -> Failure:
         self._signal(signal.SIGUSR1)
         time.sleep(_STACKS_S)
-        stacks = {str(rank): self.logs.stack(rank) for rank in silent}
-        verdict = Verdict.HANG if self.blame is Verdict.CRASH else self.blame
-        ranks = ", ".join(map(str, silent))
-        where = next((f"; rank {rank} was at {stack[0]}" for rank, stack in stacks.items() if stack), "")
-        return Failure(
-            verdict,
-            f"rank {ranks} did not finish {phase} within {seconds:g} s{where}; "
-            "look for a signal that is never sent or a wait for the wrong value, or raise --timeout",
-            ranks=silent,
-            phase=phase,
-            seconds=seconds,
-            stacks=stacks,
-        )
+        return hung(self.blame, phase, seconds, {rank: self.logs.stack(rank) for rank in silent})
 
     def helpers(self) -> list[str]:
         """Command lines of processes that ranks have started and that are still there."""
@@ -309,11 +271,3 @@ def garbled(world: World, rank: int, phase: str) -> Failure:
         phase=phase,
         check="protocol",
     )
-
-
-def _in_words(code: int | None) -> str:
-    if code is None:
-        return "closed its channel"
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"exited with code {code}"

@@ -1,0 +1,65 @@
+"""What there is to say of ranks that do not answer as they should: the verdict, the sentence, the evidence.
+
+`blame` is the verdict when nothing more is known: CRASH for candidates, ENVIRONMENT for references.
+"""
+
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pkb.judge.failure import Failure
+from pkb.record import Verdict
+
+
+def raised(blame: Verdict, rank: int, phase: str, error: dict[str, Any]) -> Failure:
+    if error["type"] == "BuildError":
+        reason = f"{error['message']}; all errors are in the evidence"
+        return Failure(Verdict.BUILD_FAILED, reason, rank=rank, phase=phase, **error)
+    verdict = Verdict.BUILD_FAILED if phase == "load" and blame is Verdict.CRASH else blame
+    advice = f"; {error['advice']}" if error.get("advice") else ""
+    reason = f"rank {rank} raised {error['type']} in {phase}: {error['message']}{advice}"
+    return Failure(verdict, reason, rank=rank, phase=phase, **error)
+
+
+def gone(blame: Verdict, rank: int, phase: str, code: int | None, log: str) -> Failure:
+    return Failure(
+        blame,
+        f"rank {rank} {_in_words(code)} in {phase} before it had answered; the end of its log is in the evidence",
+        rank=rank,
+        phase=phase,
+        exit_code=code,
+        log=log,
+    )
+
+
+def _in_words(code: int | None) -> str:
+    if code is None:
+        return "closed its channel"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"exited with code {code}"
+
+
+def hung(blame: Verdict, phase: str, seconds: float, stacks: Mapping[int, Sequence[str]]) -> Failure:
+    """`stacks` are of the ranks that have not answered."""
+    ranks = ", ".join(map(str, stacks))
+    where = next((f"; rank {rank} was at {stack[0]}" for rank, stack in stacks.items() if stack), "")
+    return Failure(
+        Verdict.HANG if blame is Verdict.CRASH else blame,
+        f"rank {ranks} did not finish {phase} within {seconds:g} s{where}; "
+        "look for a signal that is never sent or a wait for the wrong value, or raise --timeout",
+        ranks=[*stacks],
+        phase=phase,
+        seconds=seconds,
+        stacks={str(rank): stack for rank, stack in stacks.items()},
+    )
+
+
+def flooded(blame: Verdict, rank: int, limit_mib: int, log: str) -> Failure:
+    return Failure(
+        blame,
+        f"rank {rank} printed more than {limit_mib} MiB and was ended; remove the printing from the hot path",
+        rank=rank,
+        check="log-limit",
+        log=log,
+    )
