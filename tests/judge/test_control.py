@@ -1,6 +1,5 @@
 """The reference timed in both worlds, before one of them is the candidate's."""
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,12 +16,12 @@ from pkb.judge.pace import compared
 from pkb.judge.rigor import Rigor
 from pkb.judge.sides import Side
 from pkb.judge.world import World
-from pkb.platforms import platform_named
 from pkb.platforms._gpu import Gpu
 from pkb.record import Pace, Verdict
 from pkb.redteam import Attempt, stage
 from pkb.registry import load
 from pkb.roofline import Hardware
+from unequal import let_hosts_be_ahead, let_processes_differ
 
 REDTEAM = Path(__file__).parents[2] / "redteam"
 RIGOR = Rigor("few", 2, 1.0, calls=12, calls_per_block=4, most_pairs=3, checked_blocks=1)
@@ -50,24 +49,9 @@ def cores() -> int:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
-    monkeypatch.setattr(platform_named("cpu"), "unequal", True)
-    # On a busy machine calls are long.
-    monkeypatch.setattr("pkb.judge.control._LONG_US", math.inf)
-    # Here the host is the device, and cannot be ahead of itself.
-    let_hosts_be_ahead(monkeypatch, True)
-    monkeypatch.setattr("pkb.judge.sides._VOIDS", 0)
+    let_processes_differ(monkeypatch)
     with Judge("cpu") as judge:
         yield judge
-
-
-def let_hosts_be_ahead(monkeypatch: pytest.MonkeyPatch, ahead: bool) -> None:
-    warm_up = Side.warm_up
-
-    def warmed_up(self: Side, *rest: Any, **named: Any) -> None:
-        warm_up(self, *rest, **named)
-        self.keeps_ahead = ahead
-
-    monkeypatch.setattr(Side, "warm_up", warmed_up)
 
 
 def spans(*us: float) -> list[list[list[float]]]:

@@ -18,6 +18,7 @@ from pkb.judge.world import World
 from pkb.platforms import platform_named
 from pkb.record import Verdict
 from pkb.registry import load
+from unequal import let_processes_differ
 
 RIGOR = Rigor("few", 2, 1.0, calls=4, calls_per_block=2, most_pairs=2, checked_blocks=1)
 DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
@@ -125,7 +126,7 @@ def test_where_worlds_may_not_wait_those_of_a_candidate_and_its_clock_are_born_t
     trials = waiting_at(judge, monkeypatch, Judge, "load")
     problem = load("allreduce")
     setup = judge.pose(problem, nproc=2, trials=1)
-    monkeypatch.setattr(judge.platform, "unequal", True)
+    let_processes_differ(monkeypatch)
     for rigor in (None, RIGOR):
         assert judge.judge(setup, Candidate.reference(problem), rigor=rigor).correct
     assert early == [(0, 0), (0, 0)]
@@ -202,7 +203,7 @@ def test_nothing_is_born_while_clocks_run(judge: Judge, monkeypatch: pytest.Monk
         block(self, trial)
 
     monkeypatch.setattr(Side, "block", spied)
-    monkeypatch.setattr(judge.platform, "unequal", True)
+    let_processes_differ(monkeypatch)
     problem = load("allreduce")
     for _ in range(2):
         assert judge.judge(judge.pose(problem, nproc=1, trials=1), Candidate.reference(problem), rigor=RIGOR).correct

@@ -1,0 +1,28 @@
+"""The cpu platform, made to be like a GPU's: processes differ, and a host can be ahead of its device."""
+
+import math
+from typing import Any
+
+import pytest
+
+from pkb.judge.sides import Side
+from pkb.platforms import platform_named
+
+
+def let_processes_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform_named("cpu"), "unequal", True)
+    # On a busy machine calls are long.
+    monkeypatch.setattr("pkb.judge.control._LONG_US", math.inf)
+    let_hosts_be_ahead(monkeypatch, True)
+    # Here the host is the device, and falls behind in every block.
+    monkeypatch.setattr("pkb.judge.sides._VOIDS", 0)
+
+
+def let_hosts_be_ahead(monkeypatch: pytest.MonkeyPatch, ahead: bool) -> None:
+    warm_up = Side.warm_up
+
+    def warmed_up(self: Side, *rest: Any, **named: Any) -> None:
+        warm_up(self, *rest, **named)
+        self.keeps_ahead = ahead
+
+    monkeypatch.setattr(Side, "warm_up", warmed_up)
