@@ -164,6 +164,6 @@ def test_an_answer_that_an_interrupt_kept_from_being_taken_is_not_the_next_ones(
     with monkeypatch.context() as patch:
         patch.setattr(Nursery, "_receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            world.cpu_s()
+            world.usage()
     assert world.helpers() == []
     assert world.end(kill=True) == []

@@ -89,7 +89,7 @@ class NurseryProcess:
             case "look":
                 return {"helpers": self.helpers(message["world"])}
             case "usage":
-                return {"cpu_s": seconds_used(*self._ranks_of(message["world"]))}
+                return {"usage": seconds_used(*self._ranks_of(message["world"]))}
             case "preload":
                 import_present(message["modules"])
                 return {}

@@ -94,14 +94,18 @@ def family_of(*ancestors: int) -> list[int]:
     return found
 
 
-def seconds_used(*pids: int) -> float:
-    """Processor time that the living threads of these processes have had; 0 where the kernel does not tell."""
-    nanoseconds = 0
+def seconds_used(*pids: int) -> tuple[float, float]:
+    """What the living threads of these processes have had of processors, and how long they stood in line for one.
+
+    0 where the kernel does not tell.
+    """
+    used = waited = 0
     for pid in pids:
         for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            with contextlib.suppress(OSError):
-                nanoseconds += int(file.read_bytes().split()[0])
-    return nanoseconds / 1e9
+            with contextlib.suppress(OSError, ValueError):
+                ran, stood, _ = map(int, file.read_bytes().split())
+                used, waited = used + ran, waited + stood
+    return used / 1e9, waited / 1e9
 
 
 def keep_to(cores: set[int], pid: int) -> None:

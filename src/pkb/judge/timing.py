@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pkb.judge.check import Wrong, check_facts, check_values
@@ -106,7 +107,7 @@ def _take_turns(sides: list[Side], rigor: Rigor, largest: int) -> list[Sample]:
     least = rigor.least_blocks(ours.plan.calls)
     sampled = set(ours.seeds.random("sampled").sample(range(least), min(least, rigor.checked_blocks)))
     samples, idle = [], Idleness(theirs.world)
-    watched = {side.name: idle.watched for side in sides if side is not theirs}
+    watched = {side.name: partial(idle.watched, side.world) for side in sides if side is not theirs}
     for pair in rounds(sides, rigor, lambda: is_narrow(ours.spans, theirs.spans), watched):
         if pair in sampled:
             call = theirs.seeds.random("timed call", pair).choice(theirs.kept)

@@ -207,9 +207,13 @@ class World:
         """Command lines of processes that ranks have started and that are still there."""
         return self.nursery.order({"do": "look", "world": self.number})["helpers"]
 
-    def cpu_s(self) -> float:
-        """Processor time that the ranks have had, as the nursery sees it: no candidate can reach that."""
-        return self.nursery.order({"do": "usage", "world": self.number})["cpu_s"]
+    def usage(self) -> tuple[float, float]:
+        """Seconds of processor that the ranks have had, and seconds that they stood in line for one.
+
+        As the nursery sees it: no candidate can reach that.
+        """
+        used, waited = self.nursery.order({"do": "usage", "world": self.number})["usage"]
+        return used, waited
 
     def __enter__(self) -> "World":
         return self

@@ -59,7 +59,8 @@ class Platform(Protocol):
     born_slowly: bool
     """Whether births take so long that it is worth while to begin with them early."""
     unequal: bool
-    """Whether the same code is faster in one process than in another, for good, or on one address than on another."""
+    """Whether the same code is faster in one process than in another, for good, on one address than on another, or on
+    one core of the host."""
     clock_slack_us: float
     """How far the judge's own clock may differ, per call, from an honest rank's."""
 
