@@ -1,15 +1,20 @@
 """What a candidate may do while others are timed."""
 
-from collections.abc import Iterator
+import os
+import threading
+import time
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
+import numpy as np
 import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
 from pkb.judge.idleness import Idleness
+from pkb.judge.processes import usage
 from pkb.judge.rigor import Rigor
 from pkb.judge.world import World
 from pkb.record import Verdict
@@ -36,31 +41,59 @@ def solution(tensor):
     return out
 """
 
+# Who calls tells it that blocks are over, and the judge's own clock has its turn.
+STARTS_LATE = b"""
+import _thread, sys, time
+import torch.distributed as dist
 
-def scripted(usage: Iterator[tuple[float, float]], unequal: bool, size: int) -> World:
+burning = []
+
+def burn():
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        pass
+
+def solution(tensor):
+    frame = sys._getframe()
+    while frame.f_back and frame.f_code.co_name != "stretch":
+        frame = frame.f_back
+    if frame.f_back and not burning:
+        burning.append(_thread.start_new_thread(burn, ()))
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+"""
+
+
+def scripted(unequal: bool, *usages: Sequence[tuple[float, float]]) -> World:
+    """A world whose ranks are said to have used, and waited for, so much."""
+    coming = iter(usages)
     nursery = SimpleNamespace(platform=SimpleNamespace(unequal=unequal))
-    return cast("World", SimpleNamespace(usage=lambda: next(usage), nursery=nursery, size=size))
+    usage = lambda: np.array(next(coming))  # noqa: E731
+    return cast("World", SimpleNamespace(usage=usage, nursery=nursery, size=len(usages[0])))
 
 
 @pytest.mark.parametrize(
-    ("unequal", "size", "used", "waited", "minded"),
+    ("unequal", "used", "waited", "minded"),
     [
-        (False, 1, 0.10, 0.50, False),
-        (False, 1, 0.20, 0.00, True),
-        (True, 1, 0.10, 0.00, False),
-        (True, 1, 0.10, 0.50, True),
-        (True, 1, 0.04, 0.50, False),
-        (True, 2, 0.10, 0.50, False),
-        (True, 2, 0.14, 0.50, True),
+        (False, [0.10], [0.50], False),
+        (False, [0.20], [0.00], True),
+        (True, [0.10], [0.00], False),
+        (True, [0.10], [0.50], True),
+        (True, [0.05], [0.50], False),
+        (True, [0.07, 0.07], [0.00, 0.00], False),
+        (True, [0.10, 0.00], [0.00, 0.50], False),
+        (True, [0.10, 0.00, 0.00, 0.00], [0.50, 0.00, 0.00, 0.00], True),
     ],
 )
 def test_how_much_is_minded(
-    monkeypatch: pytest.MonkeyPatch, unequal: bool, size: int, used: float, waited: float, minded: bool
+    monkeypatch: pytest.MonkeyPatch, unequal: bool, used: list[float], waited: list[float], minded: bool
 ) -> None:
-    """In a second."""
-    monkeypatch.setattr("time.perf_counter", iter([5.0, 6.0]).__next__)
-    idle = Idleness(scripted(iter([(7.0, 0.0), (7.0 + used, 0.0)]), unequal, size))
-    with idle.watched(scripted(iter([(0.0, 3.0), (0.0, 3.0 + waited)]), unequal, size)):
+    """In a second, by rank."""
+    clock = SimpleNamespace(perf_counter=iter([5.0, 6.0]).__next__)
+    monkeypatch.setattr("pkb.judge.idleness.time", clock)
+    idle = Idleness(scripted(unequal, [(7.0, 0.0) for _ in used], [(7.0 + s, 0.0) for s in used]))
+    with idle.watched(scripted(unequal, [(0.0, 3.0) for _ in used], [(0.0, 3.0 + s) for s in waited])):
         pass
     if minded:
         with pytest.raises(Failure) as found:
@@ -70,10 +103,33 @@ def test_how_much_is_minded(
         idle.check()
 
 
+def test_threads_that_have_ended_count() -> None:
+    start = usage(os.getpid())[0]
+    threads = [threading.Thread(target=burn, args=(0.05,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert usage(os.getpid())[0] - start > 0.19
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_a_candidate_that_is_at_work_while_the_judges_clock_runs_for_the_reference_is_found(judge: Judge) -> None:
+    record = judge.judge(
+        judge.pose("allreduce", nproc=1, size="paper", trials=1), Candidate.of(STARTS_LATE), rigor=RIGOR, screen=False
+    )
+    assert (record.verdict, record.evidence.get("check")) == (Verdict.CHEAT, "idle"), record.reason
+
+
 def test_who_takes_the_core_on_which_the_reference_is_timed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     let_processes_differ(monkeypatch)
     with Judge("cpu") as judge:
-        setup: Any = judge.pose("allreduce", nproc=1, size="paper", trials=1)
+        setup = judge.pose("allreduce", nproc=1, size="paper", trials=1)
         record = judge.judge(setup, Candidate.of(NAGS), rigor=RIGOR, screen=False)
     assert (record.verdict, record.evidence.get("check")) == (Verdict.CHEAT, "idle"), record.reason
-    assert record.evidence["others_waited_s"] > 0.05 * record.evidence["seconds"]
+    assert record.evidence["others_waited_s"][0] > 0.05 * record.evidence["seconds"]

@@ -3,11 +3,14 @@
 import os
 import time
 
+import pytest
+
 from pkb.judge.processes import children_of
 from pkb.judge.service import Service
 
 
-def test_it_is_waited_for_only_when_someone_needs_it() -> None:
+def test_it_is_waited_for_only_when_someone_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pkb.judge.service._START_S", 2.0)
     service = Service(["sleep", "60"])
     first = service.process
     assert first is not None

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from pkb.platforms import _nvml
+from pkb.platforms._gpu import _gib
 
 lacking = None if shutil.which("nvidia-smi") else "nvidia-smi is not on the PATH"
 
@@ -25,13 +26,19 @@ def test_what_a_gpu_does_not_tell_is_none() -> None:
     assert _nvml._asked(refused, ctypes.c_void_p()) is None
 
 
+@pytest.mark.parametrize(("said", "gib"), [(143771, 140.4), ("[N/A]", None)])
+def test_not_every_gpu_has_a_memory_of_its_own(said: int | str, gib: float | None) -> None:
+    assert _gib(said) == gib
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(lacking is not None, reason=f"no GPU here: {lacking}")
 def test_it_says_what_nvidia_smi_says() -> None:
-    asked = "--query-gpu=clocks.mem,temperature.gpu,pstate"
+    asked = "--query-gpu=temperature.gpu,power.draw"
     said = subprocess.run(["nvidia-smi", asked, "--format=csv,noheader,nounits"], capture_output=True, text=True)
     rows = [line.split(", ") for line in said.stdout.splitlines()]
     found = _nvml.moment()
-    assert [(str(gpu["memory_mhz"]), gpu["state"]) for gpu in found] == [(row[0], row[2]) for row in rows]
-    assert all(abs(gpu["celsius"] - int(row[1])) <= 3 for gpu, row in zip(found, rows, strict=True))
-    assert all(0 < gpu["watts"] < 2000 and 0 < gpu["sm_mhz"] < 5000 for gpu in found)
+    # Of another moment: idle GPUs change their clocks.
+    assert all(abs(gpu["celsius"] - int(row[0])) <= 5 for gpu, row in zip(found, rows, strict=True))
+    assert all(0.5 < gpu["watts"] / float(row[1]) < 2 for gpu, row in zip(found, rows, strict=True))
+    assert all(0 < gpu["sm_mhz"] < 5000 and 0 < gpu["memory_mhz"] < 20000 and gpu["state"][0] == "P" for gpu in found)

@@ -32,7 +32,7 @@ class Control:
     ours: Side
     """The reference, warm, in the world that the candidate will take turns with."""
     spans: dict[str, Spans]
-    """Of the reference in both worlds, by the side that each is to be; empty where they are equal."""
+    """Of the reference in both worlds, by the side that each is to be; empty where that tells nothing."""
 
     @property
     def ratios(self) -> list[float]:
@@ -92,7 +92,7 @@ def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, 
         for _ in rounds([ours, twin], rigor, lambda: is_narrow(ours.spans, twin.spans), first=FIRST_CONTROL):
             pass
         candidate.let_go()
-        candidate.pin(False)
+        twin.unpin()
     spans = {side.name: list(side.spans) for side in (ours, twin)}
     ours.forget()
     return spans

@@ -77,9 +77,10 @@ class Judge:
         return self._nursery
 
     def __enter__(self) -> "Judge":
-        # It imports while the first judgement is posed, and this machine looked at.
-        self._begun()
+        # What the record says of this machine; looked up before it is wanted in a hurry.
         environment(self.platform)
+        # It imports while the first judgement is posed.
+        self._begun()
         return self
 
     def __exit__(self, *_: object) -> None:

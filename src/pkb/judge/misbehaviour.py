@@ -36,7 +36,8 @@ def _in_words(code: int | None) -> str:
     if code is None:
         return "closed its channel"
     if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
+        named = -code in {*signal.Signals}
+        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
     return f"exited with code {code}"
 
 

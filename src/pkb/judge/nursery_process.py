@@ -25,9 +25,9 @@ from pkb.judge.processes import (
     import_present,
     keep_to,
     leave_the_nursery,
-    seconds_used,
     session_of,
     sessions_in_use,
+    usage,
 )
 from pkb.judge.service import Service
 
@@ -89,7 +89,7 @@ class NurseryProcess:
             case "look":
                 return {"helpers": self.helpers(message["world"])}
             case "usage":
-                return {"usage": seconds_used(*self._ranks_of(message["world"]))}
+                return {"usage": {self.ranks[pid][1]: usage(pid) for pid in self._ranks_of(message["world"])}}
             case "preload":
                 import_present(message["modules"])
                 return {}
@@ -212,11 +212,10 @@ class NurseryProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def pin(self, world: int, pinned: bool) -> None:
+    def pin(self, world: int, pinned: bool, first: int) -> None:
         """Have each rank run on one core, the same as its like in other worlds; or again wherever there is room."""
         cores = sorted(os.sched_getaffinity(0))
-        # Other judges on this machine are to have others.
-        first = os.getpid() % len(cores)
+        first %= len(cores)
         ranks = {rank: pid for pid, (owner, rank) in self.ranks.items() if owner == world}
         # Every other one: neighbours are often two halves of the same.
         own = [*cores[first:], *cores[:first]][::2]

@@ -7,6 +7,7 @@ what drawing and digesting take. Some of what was digested is revealed afterward
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -74,17 +75,25 @@ def trials_for(claimed_us: float, trials: range) -> range:
     return trials if claimed_us < _LONG_US else trials[:_REPEATS_OF_LONG]
 
 
-def spans(ours: Side, theirs: Side, calls: int, trials: range, seen: Callable[[Stretch], None]) -> tuple[Span, Span]:
+def spans(
+    ours: Side,
+    theirs: Side,
+    calls: int,
+    trials: range,
+    seen: Callable[[Stretch], None],
+    watched: Callable[[], AbstractContextManager[None]],
+) -> tuple[Span, Span]:
     """How long a call takes on either side, drawing and digesting included.
 
-    `seen` may ask for results of a stretch of theirs while they are there.
+    `seen` may ask for results of a stretch of theirs while they are there; our own are `watched`.
     """
     # Longer than the host needs, as in a timed block calls are also marked and memory is poisoned.
     spin_s = max(side.spin_for(calls) for side in (ours, theirs))
     found: dict[str, list[Stretch]] = {ours.name: [], theirs.name: []}
     for trial in trials:
         for side in (ours, theirs) if trial % 2 else (theirs, ours):
-            found[side.name].append(_run(side, trial, calls, spin_s))
+            with watched() if side is ours else nullcontext():
+                found[side.name].append(_run(side, trial, calls, spin_s))
         seen(found[theirs.name][-1])
     return Span.of(found[ours.name]), Span.of(found[theirs.name])
 

@@ -97,9 +97,8 @@ class Side:
         end = time.monotonic() + rigor.warm_up_s
         while self.warmed < rigor.warm_up and time.monotonic() < end:
             self._warm(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
-        if self.world.nursery.platform.unequal:
-            # Cores of the host differ, and a process stays where it is for long: where all sides are, none is slower.
-            self.world.pin()
+        # Cores of the host differ, and a process stays where it is for long: where all sides are, none is slower.
+        self._pin(True)
         # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
         self._time(keep_from=0)
         self.host_s = self.last_host_s
@@ -111,6 +110,14 @@ class Side:
         self._spin_for_host(self.last_host_s - (0.0 if self.keeps_ahead else min(self.spin_s, self.last_host_s)))
         self.settling_s = max(0.0, first_s - _FIRST_CALLS * self.warm_us / 1e6)
         self.forget()
+
+    def _pin(self, pinned: bool) -> None:
+        if self.world.nursery.platform.unequal:
+            self.world.pin(pinned)
+
+    def unpin(self) -> None:
+        """Let the ranks run wherever there is room again."""
+        self._pin(False)
 
     def posing(self, setup: Setup) -> "Side":
         """With another setup of the same problem from now on."""

@@ -55,7 +55,7 @@ def measure(
         before = platform.clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, expected.largest_call())
         clocks = {"before": before, "after": platform.clocks()}
-        outside, more = _by_our_clock(ours, theirs, platform, rigor, expected.largest_call())
+        outside, more = _by_our_clock(ours, theirs, rigor, expected.largest_call())
         samples += more
         # All of the device's memory is the reference's now: its oracle needs several times what a call does.
         candidate.let_go()
@@ -140,12 +140,14 @@ def _check(sample: Sample, ours: Side, expected: Reference) -> None:
         raise Wrong(f"{said}; it was right in the trials", wrong.outputs, **evidence) from None
 
 
-def _by_our_clock(
-    ours: Side, theirs: Side, platform: Platform, rigor: Rigor, largest: int
-) -> tuple[dict[str, float], list[Sample]]:
+def _by_our_clock(ours: Side, theirs: Side, rigor: Rigor, largest: int) -> tuple[dict[str, float], list[Sample]]:
     """What the judge's clock says, and some of what the candidate returned meanwhile."""
     claimed, trusted = typical(theirs.spans), typical(ours.spans)
+    slack_us = ours.world.nursery.platform.clock_slack_us
     samples: list[Sample] = []
+    for side in (ours, theirs):
+        # What the candidate could burn of the reference's core would count as the harness's own time.
+        side.unpin()
 
     def reveal(stretch: Stretch) -> None:
         if stretch.trial in chosen:
@@ -155,9 +157,12 @@ def _by_our_clock(
     for stretches in STRETCHES:
         trials = trials_for(claimed, stretches)
         chosen = theirs.seeds.random("revealed", trials.start).sample(trials, min(len(trials), rigor.checked_blocks))
-        whole, seen = spans(ours, theirs, calls_for(claimed, ours.plan.room), trials, reveal)
+        idle = Idleness(theirs.world)
+        watched = partial(idle.watched, ours.world)
+        whole, seen = spans(ours, theirs, calls_for(claimed, ours.plan.room), trials, reveal, watched)
+        idle.check()
         harness = Span(whole.us - trusted, whole.noise_us)
-        if is_borne_out(claimed, seen, harness, platform.clock_slack_us):
+        if is_borne_out(claimed, seen, harness, slack_us):
             return {"candidate": seen.us, "harness": harness.us, "noise": seen.noise_us}, samples
     raise not_borne_out(claimed, seen, harness)
 

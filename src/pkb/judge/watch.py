@@ -41,7 +41,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.library_calls: Counter[str] = Counter()
-        """Collectives and vendor products, by name."""
+        """By name."""
         self._asleep = False
         for name, original in ORIGINALS.items():
             setattr(dist, name, self._counted(f"dist.{name}", original))

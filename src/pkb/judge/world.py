@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pkb.judge.channel import Channel, ChannelClosed, ChannelGarbled, Message
@@ -117,8 +119,9 @@ class World:
         self.nursery.order({"do": "signal", "world": self.number, "number": number})
 
     def pin(self, pinned: bool = True) -> None:
-        """Keep each rank to one core of the host, the same as in other worlds that are pinned."""
-        self.nursery.order({"do": "pin", "world": self.number, "pinned": pinned})
+        """Keep each rank to one core of the host, the same as in other worlds that are pinned, if there are enough."""
+        # Other judges on this machine are to have others.
+        self.nursery.order({"do": "pin", "world": self.number, "pinned": pinned, "first": os.getpid()})
 
     def given(self, file: Path) -> Path:
         """A copy where its ranks see it: in a sandbox nothing outside their folder can be counted on."""
@@ -207,13 +210,13 @@ class World:
         """Command lines of processes that ranks have started and that are still there."""
         return self.nursery.order({"do": "look", "world": self.number})["helpers"]
 
-    def usage(self) -> tuple[float, float]:
-        """Seconds of processor that the ranks have had, and seconds that they stood in line for one.
+    def usage(self) -> NDArray[np.float64]:
+        """By rank, the seconds of processor that it has had, and those that it stood in line for one; 0 if it has gone.
 
         As the nursery sees it: no candidate can reach that.
         """
-        used, waited = self.nursery.order({"do": "usage", "world": self.number})["usage"]
-        return used, waited
+        found = self.nursery.order({"do": "usage", "world": self.number})["usage"]
+        return np.array([found.get(str(rank), (0.0, 0.0)) for rank in range(self.size)])
 
     def __enter__(self) -> "World":
         return self

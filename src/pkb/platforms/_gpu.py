@@ -43,7 +43,7 @@ class Gpu:
         return {"TRITON_CACHE_DIR": str(home() / "triton")}
 
     def spare_worlds(self, size: int) -> int:
-        # Ranks that wait share the GPU with those that are timed: with several, identical code read 0.76 to 1.29.
+        # Ranks that wait share the GPU with those that are timed: with several, identical code read 0.76 to 1.39.
         return _SPARE_WORLDS if size == 1 else 0
 
     def exposed(self, folder: Path) -> list[str]:
@@ -80,7 +80,7 @@ class Gpu:
         found = _nvidia.identities()
         return {
             "gpus": [gpu["name"] for gpu in found],
-            "memory_gib": [round(gpu["memory_mib"] / 1024, 1) for gpu in found],
+            "memory_gib": [_gib(gpu["memory_mib"]) for gpu in found],
             "driver": found[0]["driver"] if found else None,
             "cuda": torch.version.cuda,
             "nccl": ".".join(map(str, torch.cuda.nccl.version())),
@@ -122,6 +122,11 @@ class DeviceClock:
 
     def nanoseconds(self, start: torch.cuda.Event, end: torch.cuda.Event) -> int:
         return round(start.elapsed_time(end) * 1e6)
+
+
+def _gib(mebibytes: int | str) -> float | None:
+    """Where host and device share their memory, nvidia-smi names no size."""
+    return None if isinstance(mebibytes, str) else round(mebibytes / 1024, 1)
 
 
 def _reset_persisting_lines() -> None:
