@@ -12,6 +12,7 @@ import pytest
 from pkb.candidate import Candidate
 from pkb.judge import Judge
 from pkb.judge.control import is_needed
+from pkb.judge.nursery_process import NurseryProcess
 from pkb.judge.pace import compared
 from pkb.judge.rigor import Rigor
 from pkb.judge.sides import Side
@@ -120,6 +121,30 @@ def test_calls_that_wait_for_the_device_have_none(judge: Judge, monkeypatch: pyt
     assert record.timing is not None, record.reason
     assert record.timing["control"] == {}
     assert Gpu().spread(100.0, waits=True) > Gpu().spread(100.0) > Gpu().spread(100.0, controlled=True)
+
+
+@pytest.mark.parametrize(
+    ("alive", "cores", "pinned", "expected"),
+    [
+        ([0, 1], 8, True, {100: {5}, 101: {7}}),
+        ([0, 1], 8, False, {100: {*range(8)}, 101: {*range(8)}}),
+        ([1], 8, True, {101: {7}}),
+        ([0, 1, 2], 4, True, {}),
+        # Though there are enough for those that are left.
+        ([0, 2], 4, True, {}),
+        ([], 1, True, {}),
+    ],
+)
+def test_a_rank_is_kept_to_the_core_of_its_like(
+    monkeypatch: pytest.MonkeyPatch, alive: list[int], cores: int, pinned: bool, expected: dict[int, set[int]]
+) -> None:
+    kept: dict[int, set[int]] = {}
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {*range(cores)}, raising=False)
+    monkeypatch.setattr("pkb.judge.nursery_process.keep_to", lambda cores, pid: kept.update({pid: cores}))
+    nursery = NurseryProcess.__new__(NurseryProcess)
+    nursery.ranks = {100 + rank: (7, rank) for rank in alive} | {200: (8, 0)}
+    nursery.pin(world=7, pinned=pinned, first=13)
+    assert kept == expected
 
 
 @pytest.mark.skipif(cores() < 2, reason="takes two cores of which one can be chosen")

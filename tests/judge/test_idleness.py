@@ -1,6 +1,7 @@
 """What a candidate may do while others are timed."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -64,6 +65,8 @@ def solution(tensor):
     return out
 """
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what another process has used")
+
 
 def scripted(unequal: bool, *usages: Sequence[tuple[float, float]]) -> World:
     """A world whose ranks are said to have used, and waited for, so much."""
@@ -103,6 +106,7 @@ def test_how_much_is_minded(
         idle.check()
 
 
+@linux
 def test_threads_that_have_ended_count() -> None:
     start = usage(os.getpid())[0]
     threads = [threading.Thread(target=burn, args=(0.05,)) for _ in range(4)]
@@ -119,6 +123,7 @@ def burn(seconds: float) -> None:
         pass
 
 
+@linux
 def test_a_candidate_that_is_at_work_while_the_judges_clock_runs_for_the_reference_is_found(judge: Judge) -> None:
     record = judge.judge(
         judge.pose("allreduce", nproc=1, size="paper", trials=1), Candidate.of(STARTS_LATE), rigor=RIGOR, screen=False

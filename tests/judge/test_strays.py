@@ -55,7 +55,6 @@ for _ in range(4):
 KILLED = """
 import os, signal, time
 from pkb.judge import Judge
-from pkb.judge.nursery import Nursery
 from pkb.judge.world import World
 
 judge = Judge("cpu")

@@ -1,5 +1,6 @@
 """Timing end to end on CPU, with candidates that are other than they seem while they are timed."""
 
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from pkb.errors import UsageError
 from pkb.judge import Judge
 from pkb.judge.failure import Failure
 from pkb.judge.outside import Span, calls_for, is_borne_out, not_borne_out, trials_for
-from pkb.judge.pace import block_times, bootstrap, compared, compared_apart, is_narrow, is_steady, skew
+from pkb.judge.pace import Timing, block_times, bootstrap, compared, compared_apart, is_narrow, is_steady, skew
 from pkb.judge.results import run_trial
 from pkb.judge.rigor import RIGORS, Rigor, rigor_named
 from pkb.judge.sides import Plan, Side, rounds
@@ -210,6 +211,12 @@ def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:
     assert Plan(calls=10, room=1, cache_bytes=100, warm=False).flush
     assert not Plan(10, 1, cache_bytes=100, warm=True).flush
     assert Plan(10, 1, cache_bytes=0, warm=False).cache == "not looked after"
+
+
+@pytest.mark.parametrize(("theirs", "waits"), [(1.0, False), (0.9, False), (0.1, True)])
+def test_who_is_seldom_queued_waits_for_the_device(theirs: float, waits: bool) -> None:
+    timing = Timing(**{field.name: None for field in fields(Timing)})  # type: ignore[arg-type]
+    assert replace(timing, queued={"reference": 1.0, "candidate": theirs}).waits == waits
 
 
 def test_the_outside_clock_allows_for_noise_and_harness() -> None:

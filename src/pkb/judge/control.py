@@ -92,7 +92,7 @@ def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, 
         for _ in rounds([ours, twin], rigor, lambda: is_narrow(ours.spans, twin.spans), first=FIRST_CONTROL):
             pass
         candidate.let_go()
-        twin.unpin()
+        twin.pin(False)
     spans = {side.name: list(side.spans) for side in (ours, twin)}
     ours.forget()
     return spans

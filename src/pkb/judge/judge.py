@@ -170,9 +170,10 @@ class Judge:
         if known := self.unbuildable.pop(candidate.digest, None):
             raise known
         seen.libraries = entry_of(candidate)
-        if seen.libraries:
-            self.nursery.order({"do": "preload", "modules": NEEDED})
-        if seen.libraries and not cache.touch(seen.libraries):
+        if not seen.libraries:
+            return
+        self.nursery.order({"do": "preload", "modules": NEEDED})
+        if not cache.touch(seen.libraries):
             progress("build")
             self._drop_waiting()
             with seen.timed("build"):

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pkb.judge.judge import Judge
 
 Progress = Callable[[str], None]
-_QUEUED = 0.5
-"""Blocks in which the host was ahead of the device, at the least, if calls do not wait for it."""
 _EXTRA = {HIDDEN_TRIAL: " + a hidden size", PROBE_TRIAL: " + a probe"}
 
 
@@ -159,8 +157,7 @@ class Judgement:
 
         expected, baselines = self.seen.expected, self.asked.baselines
         timing = measure(world, control, setup, expected, self.judge.spares, baselines, quiet_is_over)
-        waits = min(timing.queued.values()) < _QUEUED
-        spread = self.judge.platform.spread(timing.candidate_us, waits=waits)
+        spread = self.judge.platform.spread(timing.candidate_us, waits=timing.waits)
         self.seen.timing = with_stored(timing, self.asked.stored, spread)
 
     def _profile(self) -> None:

@@ -215,14 +215,13 @@ class NurseryProcess:
     def pin(self, world: int, pinned: bool, first: int) -> None:
         """Have each rank run on one core, the same as its like in other worlds; or again wherever there is room."""
         cores = sorted(os.sched_getaffinity(0))
-        first %= len(cores)
-        ranks = {rank: pid for pid, (owner, rank) in self.ranks.items() if owner == world}
+        turn = first % len(cores)
         # Every other one: neighbours are often two halves of the same.
-        own = [*cores[first:], *cores[:first]][::2]
-        if len(own) < len(ranks):
-            return
-        for rank, pid in ranks.items():
-            keep_to({own[rank]} if pinned else {*cores}, pid)
+        own = [*cores[turn:], *cores[:turn]][::2]
+        ranks = {self.ranks[pid][1]: pid for pid in self._ranks_of(world)}
+        if max(ranks, default=0) < len(own):
+            for rank, pid in ranks.items():
+                keep_to({own[rank]} if pinned else {*cores}, pid)
 
     def helpers(self, world: int) -> list[str]:
         """The command lines of processes that a world's ranks have started."""

@@ -13,6 +13,7 @@ from pkb.record import Pace
 MARGIN = 0.02
 """A ratio whose interval reaches this close to 1 is a tie."""
 _NARROW = 0.0075
+_OFTEN = 0.5
 _RESAMPLES = 2000
 
 Spans = list[list[list[float]]]
@@ -55,6 +56,11 @@ class Timing:
     baselines: dict[str, dict[str, Any]]
     """Beyond the eager reference: microseconds, the candidate's speed-up over it, or why it could not be timed."""
     blocks_us: dict[str, Spans] = field(repr=False)
+
+    @property
+    def waits(self) -> bool:
+        """Whether calls wait for the device, on either side: the host was seldom ahead of it."""
+        return min(self.queued.values()) < _OFTEN
 
 
 def block_times(spans: Spans) -> list[float]:

@@ -98,7 +98,7 @@ class Side:
         while self.warmed < rigor.warm_up and time.monotonic() < end:
             self._warm(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
         # Cores of the host differ, and a process stays where it is for long: where all sides are, none is slower.
-        self._pin(True)
+        self.pin(True)
         # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
         self._time(keep_from=0)
         self.host_s = self.last_host_s
@@ -111,13 +111,10 @@ class Side:
         self.settling_s = max(0.0, first_s - _FIRST_CALLS * self.warm_us / 1e6)
         self.forget()
 
-    def _pin(self, pinned: bool) -> None:
+    def pin(self, pinned: bool) -> None:
+        """Where cores matter, keep the ranks to those that all sides are timed on; or let them go again."""
         if self.world.nursery.platform.unequal:
             self.world.pin(pinned)
-
-    def unpin(self) -> None:
-        """Let the ranks run wherever there is room again."""
-        self._pin(False)
 
     def posing(self, setup: Setup) -> "Side":
         """With another setup of the same problem from now on."""

@@ -147,7 +147,7 @@ def _by_our_clock(ours: Side, theirs: Side, rigor: Rigor, largest: int) -> tuple
     samples: list[Sample] = []
     for side in (ours, theirs):
         # What the candidate could burn of the reference's core would count as the harness's own time.
-        side.unpin()
+        side.pin(False)
 
     def reveal(stretch: Stretch) -> None:
         if stretch.trial in chosen:

@@ -118,7 +118,7 @@ class World:
     def _signal(self, number: int) -> None:
         self.nursery.order({"do": "signal", "world": self.number, "number": number})
 
-    def pin(self, pinned: bool = True) -> None:
+    def pin(self, pinned: bool) -> None:
         """Keep each rank to one core of the host, the same as in other worlds that are pinned, if there are enough."""
         # Other judges on this machine are to have others.
         self.nursery.order({"do": "pin", "world": self.number, "pinned": pinned, "first": os.getpid()})

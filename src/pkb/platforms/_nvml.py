@@ -1,4 +1,4 @@
-"""NVIDIA's management library: it says at once what nvidia-smi, a process of its own, says in a tenth of a second.
+"""NVIDIA's management library: it says at once what nvidia-smi takes a process of its own to say.
 
 Neither leaves a CUDA context behind in the judge.
 """
