@@ -12,10 +12,10 @@ import time
 
 from pkb.candidate import Candidate
 from pkb.cli.options import chosen_size
-from pkb.judge import Judge
-from pkb.judge.rigor import RIGORS
+from pkb.judge.judge import Judge
+from pkb.problems.suite import load_problem
 from pkb.record import Pace
-from pkb.registry import load
+from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 PROBLEMS = (1, 2, 7, 8, 12, 13, 16, 18, 20, 45, 52, 73)
 WORLDS = (1, 2, 4)
@@ -38,9 +38,11 @@ def main() -> None:
     with Judge(options.platform) as judge:
         for number in options.problems:
             for world in options.worlds:
-                problem = load(number)
-                setup = judge.pose(problem, nproc=world, size=size, dtype=options.dtype, trials=1)
-                record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS[options.rigor])
+                problem = load_problem(number)
+                setup = judge.pose(problem, ProblemSettings(nproc=world, size=size, dtype=options.dtype, trials=1))
+                record = judge.judge(
+                    setup, Candidate.reference(problem), JudgementSettings(rigor=RIGORS[options.rigor])
+                )
                 if record.timing is None:
                     print(f"{problem.stem:40} W={world}  {record.verdict}: {record.reason}", flush=True)
                     misjudged += 1

@@ -15,10 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge, judgement
-from pkb.judge.trials import HIDDEN_TRIAL, PROBE_TRIAL
-from pkb.problem import Problem
-from pkb.registry import problems
+from pkb.judge import judgement
+from pkb.judge.judge import Judge
+from pkb.judge.setup.setup import HIDDEN_TRIAL, PROBE_TRIAL
+from pkb.problems.problem import Problem
+from pkb.problems.suite import list_problems
+from pkb.settings import JudgementSettings, ProblemSettings
 
 REPEATS = 3
 PLAIN, ALL, ON_TIME = "plain", "all checks", "plain, nobody late"
@@ -53,11 +55,11 @@ class Bench:
 
     def seconds(self, problem: Problem, kind: Kind) -> float:
         judge = self.judges[kind.locked]
-        setup = replace(judge.pose(problem, nproc=4), extra=kind.extra)
+        setup = replace(judge.pose(problem, ProblemSettings(nproc=4)), extra=kind.extra)
         judge.references.get(setup, judge.spares, judge.seeds)
         with patch.object(type(judge.platform), "jitter", lambda _: 0.0) if kind.on_time else self._watched():
             start = time.monotonic()
-            record = judge.judge(setup, Candidate.reference(problem), screen=kind.screen)
+            record = judge.judge(setup, Candidate.reference(problem), JudgementSettings(screen=kind.screen))
         assert record.correct, record.reason
         return time.monotonic() - start
 
@@ -88,7 +90,7 @@ def ratios(bench: Bench, problem: Problem) -> dict[str, float]:
 def main() -> None:
     with Judge(sandbox="off") as free, Judge() as locked:
         bench = Bench(free, locked)
-        found = [ratios(bench, problem) for problem in problems()[:18]]
+        found = [ratios(bench, problem) for problem in list_problems()[:18]]
         level = locked.sandbox.facts["level"]
     typical = {kind: statistics.median(each[kind] for each in found) for kind in found[0]}
     print(f"\nmedians over {len(found)} problems, platform {free.platform.name}, sandbox {level}")

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
-from pkb.registry import load
+from pkb.judge.judge import Judge
+from pkb.problems.suite import load_problem
+from pkb.settings import ProblemSettings
 
 CANDIDATES = 200
 KINDS = {
@@ -31,7 +32,7 @@ def open_files() -> int:
 
 def main() -> None:
     with Judge("cpu") as judge:
-        setup = judge.pose(load("allreduce"), nproc=2, trials=1)
+        setup = judge.pose(load_problem("allreduce"), ProblemSettings(nproc=2, trials=1))
         for count in range(CANDIDATES + 1):
             source = KINDS[list(KINDS)[count % len(KINDS)]] + f"# {count}\n".encode()
             judge.judge(setup, Candidate.of(source))

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
-from pkb.judge.rigor import RIGORS
-from pkb.registry import problems
+from pkb.judge.judge import Judge
+from pkb.problems.suite import list_problems
+from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "solutions" / "triton" / "1_allreduce_triton.py"
@@ -68,9 +68,9 @@ def cold() -> float:
 def batch() -> float:
     start = time.monotonic()
     with Judge() as judge:
-        for problem in problems()[:BATCH]:
-            setup = judge.pose(problem, nproc=1, size="paper", dtype="bfloat16")
-            record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS["paper"])
+        for problem in list_problems()[:BATCH]:
+            setup = judge.pose(problem, ProblemSettings(nproc=1, size="paper", dtype="bfloat16"))
+            record = judge.judge(setup, Candidate.reference(problem), JudgementSettings(rigor=RIGORS["paper"]))
             fault = "" if record.correct else record.reason
             seconds = sum(record.seconds.values())
             print(f"{problem.stem}  {record.verdict}  {record.pace}  {seconds:.1f} s  {fault}", flush=True)
@@ -86,7 +86,7 @@ def inline() -> tuple[float, float]:
     """Seconds to build a candidate, and what its judgement takes longer than that of a plain one once it is built."""
     ours, plain = Candidate.of(INLINE.encode()), Candidate.of(PLAIN.encode())
     with Judge() as judge:
-        setup = judge.pose("allreduce", nproc=1, trials=1)
+        setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
         built = judge.judge(setup, ours)
         assert built.correct, built.reason
         records = [(judge.judge(setup, ours), judge.judge(setup, plain)) for _ in range(REPEATS)]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge, Limits
-from pkb.judge.rigor import RIGORS
+from pkb.judge.judge import Judge
+from pkb.problems.suite import load_problem
 from pkb.record import Pace
-from pkb.registry import load
+from pkb.settings import RIGORS, JudgementSettings, Limits, ProblemSettings
 from shipped_kernels import HEAD, judged, row, shipped
 
 ROOT = Path(__file__).parents[1]
@@ -66,9 +66,9 @@ def identical(judge: Judge) -> Line:
     ratios, ties = [], 0
     for number in IDENTICAL:
         for world in WORLDS:
-            problem = load(number)
-            setup = judge.pose(problem, nproc=world, size="paper", dtype="bfloat16", trials=1)
-            record = judge.judge(setup, Candidate.reference(problem), rigor=RIGORS["quick"])
+            problem = load_problem(number)
+            setup = judge.pose(problem, ProblemSettings(nproc=world, size="paper", dtype="bfloat16", trials=1))
+            record = judge.judge(setup, Candidate.reference(problem), JudgementSettings(rigor=RIGORS["quick"]))
             ratios.append(record.timing["speedup"] if record.timing else float("nan"))
             ties += record.pace is Pace.TIE
     worst = max(abs(ratio - 1) for ratio in ratios)

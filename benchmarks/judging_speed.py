@@ -11,9 +11,10 @@ import sys
 import time
 
 from pkb.candidate import Candidate
-from pkb.environment import environment
-from pkb.judge import Judge
-from pkb.registry import select
+from pkb.judge.judge import Judge
+from pkb.problems.suite import select_problems
+from pkb.provenance import environment
+from pkb.settings import ProblemSettings
 
 COLD_RUNS = 5
 
@@ -28,9 +29,9 @@ def cold_seconds() -> float:
 
 def batch_seconds(judge: Judge) -> list[float]:
     spans = []
-    for problem in select("1-18"):
+    for problem in select_problems("1-18"):
         start = time.monotonic()
-        record = judge.judge(judge.pose(problem, nproc=4), Candidate.reference(problem))
+        record = judge.judge(judge.pose(problem, ProblemSettings(nproc=4)), Candidate.reference(problem))
         assert record.correct, record.reason
         spans.append(time.monotonic() - start)
     return spans

@@ -14,18 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
-from pkb.judge.rigor import RIGORS
+from pkb.judge.judge import Judge
+from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.registry import load
+from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions" / "kernelbench" / "triton"
 RIGOR = replace(RIGORS["quick"], calls=100)
 BATCH = 5
 # As `pkb eval` begins, which has no option for 100 calls.
 COLD = """
-from pkb import ahead
-ahead.start()
+from pkb.judge.worlds.prestart import start_nursery
+start_nursery()
 import runpy, sys
 runpy.run_path(sys.argv[1])["print_first"]()
 """
@@ -35,7 +35,9 @@ HEAD = """| kernel | verdict | eager us | compiled us | kernel us | over eager |
 
 def first(judge: Judge) -> Record:
     kernel = Candidate.read(SOLUTIONS / "L1_1_Square_matrix_multiplication__triton.py")
-    return judge.judge(judge.pose("L1/1", size="paper", trials=5), kernel, rigor=RIGOR)
+    return judge.judge(
+        judge.pose("L1/1", ProblemSettings(size="paper", trials=5)), kernel, JudgementSettings(rigor=RIGOR)
+    )
 
 
 def print_first() -> None:
@@ -75,8 +77,12 @@ def print_table(patterns: list[str], baseline: str, dtype: str) -> bool:
     right = True
     with Judge() as judge:
         for path in sorted({path for pattern in patterns for path in SOLUTIONS.glob(f"{pattern}.py")}):
-            setup = judge.pose(load(path.stem.removesuffix("_triton")), size="paper", dtype=dtype, trials=2)
-            record = judge.judge(setup, Candidate.read(path), rigor=RIGORS["quick"], baselines=[baseline])
+            setup = judge.pose(
+                load_problem(path.stem.removesuffix("_triton")), ProblemSettings(size="paper", dtype=dtype, trials=2)
+            )
+            record = judge.judge(
+                setup, Candidate.read(path), JudgementSettings(rigor=RIGORS["quick"], baselines=(baseline,))
+            )
             print(row(record, baseline), flush=True)
             right = right and record.correct
     return right

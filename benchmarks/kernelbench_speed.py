@@ -11,7 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from pkb.registry import suite_named
+from pkb.problems.suite import find_suite
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="judges side by side")
     parser.add_argument("--suite", default="kernelbench")
     wanted = parser.parse_args()
-    stems = [problem.stem for problem in suite_named(wanted.suite).select(wanted.problems)]
+    stems = [problem.stem for problem in find_suite(wanted.suite).select(wanted.problems)]
     start = time.monotonic()
     # Neighbours are alike, and heavy ones stand together: deal them out.
     parts = [stems[job :: wanted.jobs] for job in range(wanted.jobs)]

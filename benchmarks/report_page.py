@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import report_scale
-from pkb.registry import PARALLEL
+from pkb.problems.suite import find_suite
 from pkb.report import Report
 from pkb.runs import SOURCE, Run
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "report"))
-from chromium import Chromium  # type: ignore[import-not-found]
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from helpers.chromium import Chromium  # type: ignore[import-not-found]
 
 RUNS, SAMPLES, TIMES = 2, 500, 7
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
@@ -43,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Chromium() as browser:
         runs = make(Path(folder))
         start = time.perf_counter()
-        (page,) = Report.of(runs).write(Path(folder) / "report", ["html"], PARALLEL)
+        (page,) = Report.of(runs).write(Path(folder) / "report", ["html"], find_suite("parallel"))
         seconds, size = time.perf_counter() - start, page.stat().st_size / 2**20
         print(f"{RUNS * SAMPLES} samples written in {seconds:.1f} s, {size:.1f} MiB")
         found = [opened(browser, page) for _ in range(TIMES)]

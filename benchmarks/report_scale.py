@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pkb.analyse import compared, failures, fast_p_curve, leaderboard, rows
+from pkb.base.atomic import write_whole
 from pkb.record import Pace, Record, Verdict
 from pkb.runs import RECORD, Run
-from pkb.whole import write_whole
 
 RUNS, RECORDS = 20, 5000
 PROBLEMS, CATEGORIES = 87, 12

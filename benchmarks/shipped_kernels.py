@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
-from pkb.judge.rigor import RIGORS
+from pkb.judge.judge import Judge
 from pkb.record import Record
+from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 HEAD = """| kernel | ranks | verdict | reference us | kernel us | speed-up | 95 % | pace | % of light |
@@ -42,9 +42,9 @@ def judged(
 ) -> Iterator[Record]:
     for world in worlds:
         for stem, path in kernels:
-            setup = judge.pose(stem, nproc=world, size=size, dtype=dtype, trials=3)
+            setup = judge.pose(stem, ProblemSettings(nproc=world, size=size, dtype=dtype, trials=3))
             folder = out / f"w{world}" / stem / path.stem if out else None
-            yield judge.judge(setup, Candidate.read(path), rigor=RIGORS[rigor], out=folder)
+            yield judge.judge(setup, Candidate.read(path), JudgementSettings(rigor=RIGORS[rigor]), out=folder)
 
 
 def row(record: Record) -> str:

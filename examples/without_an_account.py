@@ -12,11 +12,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "generate")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from server import KEY, LEARNT, RIGHT, Provider  # noqa: E402
-
-from pkb.registry import select  # noqa: E402
+from helpers.server import KEY, LEARNT, RIGHT, Provider  # noqa: E402
+from pkb.problems.suite import select_problems  # noqa: E402
 from pkb.runs import number_of  # noqa: E402
 
 SAMPLES = TURNS = 3
@@ -44,7 +43,9 @@ def main() -> int:
         provider.close()
     runs = [out / name for name in ("generated", "refined", "agent")]
     pkb("report", *runs, "--out", out / "report")
-    print("\nBy hand:", *by_hand([number_of(problem.stem) for problem in select(options.problems)]), sep="\n  ")
+    print(
+        "\nBy hand:", *by_hand([number_of(problem.stem) for problem in select_problems(options.problems)]), sep="\n  "
+    )
     return 0
 
 

@@ -6,10 +6,10 @@ unscreened: WRONG values
 
 import torch.distributed as dist
 
-from pkb.problem import Size
-from pkb.registry import load
+from pkb.problems.problem import Size
+from pkb.problems.suite import load_problem
 
-PROBLEM = load("1_allreduce")
+PROBLEM = load_problem("1_allreduce")
 
 
 def solution(tensor):

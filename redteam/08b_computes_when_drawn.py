@@ -10,7 +10,7 @@ import time
 
 import torch.distributed as dist
 
-from pkb.judge.rank import Rank
+from pkb.rank.rank import Rank
 
 answers = {}
 

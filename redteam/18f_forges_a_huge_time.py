@@ -7,7 +7,7 @@ unscreened: CRASH protocol | CHEAT patched
 
 import torch.distributed as dist
 
-from pkb.judge.stopwatch import Stopwatch
+from pkb.rank.stopwatch import Stopwatch
 
 block = Stopwatch.block
 Stopwatch.block = lambda *args: block(*args) | {"host_s": 10**400}

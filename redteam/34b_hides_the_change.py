@@ -4,7 +4,7 @@ expect: REJECTED imports-the-judge | REJECTED patches
 unscreened: WRONG values | CHEAT patched
 """
 
-from pkb.judge.calls import Call
+from pkb.rank.call import Call
 
 Call._changed_arguments = lambda self: []
 

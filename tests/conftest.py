@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from deadlines import DEADLINE_S
-from pkb.judge import Judge, Limits
-from pkb.judge.seeds import Seeds
+from helpers.deadlines import DEADLINE_S
+from pkb.judge.judge import Judge
+from pkb.judge.setup.seeds import Seeds
+from pkb.settings import Limits
 
 
 @pytest.fixture(scope="session", autouse=True)

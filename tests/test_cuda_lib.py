@@ -13,8 +13,9 @@ import torch
 from pkb.backends import backend_named, recognise
 from pkb.candidate import Candidate
 from pkb.cuda_lib import Exchange, Kernel, cdiv, full_source, trimmed, whole_packs
-from pkb.judge import Judge
+from pkb.judge.judge import Judge
 from pkb.record import Verdict
+from pkb.settings import ProblemSettings
 from pkb.symmetric import resident_programs, share
 
 KERNELS = sorted((Path(__file__).parents[1] / "solutions" / "cuda").glob("*.py"))
@@ -193,6 +194,6 @@ def test_the_kind_of_a_source(source: bytes, backend: str) -> None:
 
 @pytest.mark.skipif(backend_named("cuda").missing() is None, reason="CUDA kernels run here")
 def test_without_a_gpu_it_is_not_the_kernels_fault(judge: Judge) -> None:
-    record = judge.judge(judge.pose("allreduce", nproc=2, trials=1), Candidate.read(KERNELS[0]))
+    record = judge.judge(judge.pose("allreduce", ProblemSettings(nproc=2, trials=1)), Candidate.read(KERNELS[0]))
     assert record.verdict is Verdict.ENVIRONMENT
     assert re.search("without CUDA|no GPU", record.reason)

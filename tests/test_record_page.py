@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from pkb.analyse import Row
-from pkb.analyse.exchange import Entry
+from pkb.analyse.export import Entry
 from pkb.candidate import Candidate
-from pkb.judge import Judge
-from pkb.judge.pace import Timing
+from pkb.judge.judge import Judge
+from pkb.problems.suite import load_problem
 from pkb.record import SCHEMA, Record
-from pkb.registry import load
+from pkb.settings import ProblemSettings
+from pkb.speedup import Timing
 
 PAGE = (Path(__file__).parents[1] / "docs" / "record.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -33,8 +34,8 @@ def test_what_a_line_adds_is_described() -> None:
 
 
 def test_the_parts_of_a_record_are_described(judge: Judge) -> None:
-    problem = load("allreduce")
-    record = judge.judge(judge.pose(problem, nproc=2, trials=1), Candidate.reference(problem))
+    problem = load_problem("allreduce")
+    record = judge.judge(judge.pose(problem, ProblemSettings(nproc=2, trials=1)), Candidate.reference(problem))
     meanings = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", SECTIONS["Record"], re.MULTILINE))
     for part in ("candidate", "setup"):
         assert list(getattr(record, part)) == re.findall(r"`(\w+)`", meanings[part].replace("(`oracle`", ""))

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from made_records import record, timed_record
+from helpers.made_records import record, timed_record
 from pkb.analyse import rows
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
-from pkb.judge import Judge
+from pkb.judge.judge import Judge
 from pkb.record import SCHEMA, Record, Verdict
 from pkb.runs import RECORD, Run, earlier, keep, read_record
+from pkb.settings import ProblemSettings
 
 OLD = {
     "problem": "1_allreduce",
@@ -211,7 +212,7 @@ def test_names_are_given_once_and_missing_runs_are_a_mistake(tmp_path: Path) -> 
 
 def test_a_judgement_of_the_same_sample_is_added(judge: Judge, tmp_path: Path) -> None:
     folder = tmp_path / "1_allreduce" / "mine"
-    setup = judge.pose("allreduce", nproc=2, trials=1)
+    setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=1))
     first = judge.judge(setup, Candidate.of(b"def solution(tensor):\n    return tensor.clone()\n"), out=folder)
     second = judge.judge(setup, Candidate.of(b"def solution(tensor:\n"), out=folder)
     (sample,) = Run(tmp_path).samples()

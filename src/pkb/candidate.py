@@ -7,7 +7,7 @@ from typing import Any
 
 from pkb.backends import Backend, backend_named, recognise
 from pkb.errors import UsageError
-from pkb.problem import Problem
+from pkb.problems.problem import Problem
 
 
 @dataclass(frozen=True)

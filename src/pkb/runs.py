@@ -14,9 +14,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pkb.base.atomic import write_whole
 from pkb.errors import UsageError
 from pkb.record import Record, Verdict
-from pkb.whole import write_whole
 
 RECORD = "record.json"
 SOURCE = "candidate.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from made_records import files, record, timed_record
+from helpers.made_records import files, record, timed_record
 from pkb.runs import Run, keep
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from made_records import row
+from helpers.made_records import row
 from pkb.analyse import Row, by_category, fast_p_curve, is_fast, leaderboard, pass_at_k
-from pkb.analyse import estimate as e
+from pkb.analyse import bootstrap as e
 
 VERDICTS = ["CORRECT", "WRONG", "CRASH", "ENVIRONMENT"]
 PROBLEMS = ["1_a", "2_b", "3_c"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from made_records import record, row, timed_record
+from helpers.made_records import record, row, timed_record
 from pkb.analyse import ALL, Change, compared, failures, fast_p_curve, leaderboard, rows, speedups
 from pkb.runs import Run, keep
 

@@ -10,11 +10,12 @@ import psutil
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.engine import Job, Phase, Site, engine_named, engines
+from pkb.engine import Job, Phase, Site, list_engines, make_engine
 from pkb.engine.local import LocalEngine, Stopped
 from pkb.errors import UsageError
+from pkb.problems.suite import load_problem
 from pkb.record import Verdict
-from pkb.registry import load
+from pkb.settings import ProblemSettings
 
 RIGHT = b"""
 import time
@@ -52,7 +53,7 @@ def running() -> set[str]:
 
 
 def job(source: bytes, out: Path | None = None, trials: int = 1) -> Job:
-    return Job(load("allreduce"), Candidate.of(source), {"nproc": 2, "trials": trials}, out=out)
+    return Job.of(load_problem("allreduce"), Candidate.of(source), ProblemSettings(2, trials=trials), out=out)
 
 
 def test_records_come_later(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_closing_ends_what_runs_and_drops_what_waits(tmp_path: Path, monkeypatch
 
 def test_what_cannot_be_posed_is_said_by_the_future() -> None:
     with LocalEngine("cpu") as engine:
-        refused = engine.submit(Job(load("rope_allgather"), Candidate.of(RIGHT), {"nproc": 3}))
+        refused = engine.submit(Job.of(load_problem("rope_allgather"), Candidate.of(RIGHT), ProblemSettings(3)))
         assert "multiple of the world size" in str(refused.exception())
 
 
@@ -142,9 +143,9 @@ def test_a_fresh_job_has_seeds_of_its_own() -> None:
 
 
 def test_engines_are_found_by_name() -> None:
-    assert engines() == ["local"]
-    engine = engine_named("local", Site("cpu"))
+    assert list_engines() == ["local"]
+    engine = make_engine("local", Site("cpu"))
     assert isinstance(engine, LocalEngine)
     engine.close()
     with pytest.raises(UsageError, match="unknown engine 'cloud'; choose from local"):
-        engine_named("cloud", Site())
+        make_engine("cloud", Site())

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import Run
-from server import KEY, Provider
+
+from helpers.running import Run
+from helpers.server import KEY, Provider
 
 
 @pytest.fixture

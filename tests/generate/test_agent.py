@@ -10,12 +10,12 @@ from typing import Any
 
 import psutil
 import pytest
-from running import COST, PRICE, TRITON, Run, shipped
-from server import KEY
-from test_generate import DEADLINE_S, command, finished, started, wait_until
 
+from generate.test_generate import DEADLINE_S, command, finished, started, wait_until
+from helpers.running import COST, PRICE, TRITON, Run, shipped
+from helpers.server import KEY
 from pkb.agent.author import AgentAuthor
-from pkb.agent.driver import Limits
+from pkb.agent.mini_swe import Limits
 from pkb.agent.shell import Gone, Shell
 from pkb.engine.local import LocalEngine
 from pkb.errors import UsageError
@@ -24,14 +24,15 @@ from pkb.generate.experiment import Method, plan
 from pkb.generate.model import Model, Patience, Settings
 from pkb.generate.pipeline import Judging, Pipeline, Tally
 from pkb.generate.prompt import Wanted
+from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.registry import load
+from pkb.settings import JudgementSettings, ProblemSettings
 
 
 @pytest.fixture(scope="module")
 def judging() -> Iterator[Judging]:
     with LocalEngine("cpu") as engine:
-        yield Judging(engine, {"nproc": 2, "trials": 1}, {"track": "any"})
+        yield Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())
 
 
 def let_work(
@@ -46,7 +47,7 @@ def let_work(
     asked = Settings(f"openai/{behaviour}", **settings)
     model = Model(asked, Patience(60, retries=1, first_wait_s=0.01), run.provider.url, PRICE)
     method = Method(facts={"agent": {}}, ending="work")
-    experiments = plan([load(problem)], wanted, asked, 1, run.folder, method)
+    experiments = plan([load_problem(problem)], wanted, asked, 1, run.folder, method)
     author = AgentAuthor(model, Budget(run.folder), judging, limits or Limits())
     return asyncio.run(Pipeline(author, judging=judging).run(experiments))
 
@@ -91,7 +92,7 @@ def test_it_sees_no_key_no_judge_and_no_run(run: Run, judging: Judging) -> None:
     told = json.dumps(trajectory(run, "spy"))
     assert KEY not in told
     assert "OPENAI_API_KEY" not in told.replace("[OPENAI_API_KEY]", "")
-    assert load("1_allreduce").shown().splitlines()[-1] in said(run, "spy")[0]
+    assert load_problem("1_allreduce").shown().splitlines()[-1] in said(run, "spy")[0]
     if facts["agent"]["sandbox"]["level"] == "namespaces":
         assert "No module named 'pkb" in said(run, "spy")[0]
         assert "no network" in said(run, "spy")[0]

@@ -1,9 +1,9 @@
 """Providers fail in every way; samples arrive all the same, or it is said why not."""
 
 import pytest
-from running import COST, Run, shipped
-from server import KEY, REFUSAL, RETRY_AFTER_S, WRONG
 
+from helpers.running import COST, Run, shipped
+from helpers.server import KEY, REFUSAL, RETRY_AFTER_S, WRONG
 from pkb.errors import UsageError
 from pkb.generate.budget import Budget
 from pkb.generate.pipeline import Tally

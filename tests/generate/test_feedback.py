@@ -2,16 +2,17 @@
 
 import pytest
 
-from made_records import record, timed_record
+from helpers.made_records import record, timed_record
 from pkb.candidate import Candidate
 from pkb.generate.feedback import seen, speed
 from pkb.generate.template import Template
-from pkb.judge import Judge
+from pkb.judge.judge import Judge
+from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.registry import load
+from pkb.settings import ProblemSettings
 
 TEMPLATE = Template.of("triton")
-PROBLEM = load("1_allreduce")
+PROBLEM = load_problem("1_allreduce")
 TINY, HIDDEN = PROBLEM.sizes["tiny"], PROBLEM.hidden_size("float32", 2)
 CANDIDATE = """
 import sys
@@ -30,7 +31,7 @@ def solution(tensor):
 
 def judged(judge: Judge, then: str) -> Record:
     source = CANDIDATE.format(elements=TINY.m * TINY.n, then=then)
-    return judge.judge(judge.pose(PROBLEM, nproc=2, trials=1), Candidate.of(source.encode()))
+    return judge.judge(judge.pose(PROBLEM, ProblemSettings(nproc=2, trials=1)), Candidate.of(source.encode()))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_what_does_not_compile_is_told_as_the_compiler_says_it() -> None:
 
 def test_the_screen_is_told_with_lines_and_advice(judge: Judge) -> None:
     source = b"import subprocess\n\ndef solution(tensor):\n    subprocess.run(['ls'])\n    return tensor\n"
-    told = seen(judge.judge(judge.pose(PROBLEM, nproc=2, trials=1), Candidate.of(source)), TEMPLATE)
+    told = seen(judge.judge(judge.pose(PROBLEM, ProblemSettings(nproc=2, trials=1)), Candidate.of(source)), TEMPLATE)
     assert told.count("REJECTED: line 4: ") == 1
     assert "- line 4 (reject): " in told
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from server import KEY, SOLUTIONS, Provider
+
+from helpers.server import KEY, SOLUTIONS, Provider
 
 STEMS = sorted(path.stem.removesuffix("_triton") for path in SOLUTIONS.glob("[1-8]_*.py"))
 DEADLINE_S = 120

@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 
 import pytest
-from running import Run
 
+from helpers.running import Run
 from pkb.engine.local import LocalEngine
 from pkb.generate.pipeline import Judging
 from pkb.record import Record
+from pkb.settings import JudgementSettings, ProblemSettings
 
 
 @pytest.fixture(scope="module")
 def judging() -> Iterator[Judging]:
     with LocalEngine("cpu") as engine:
-        yield Judging(engine, {"nproc": 2, "trials": 1}, {"track": "any"})
+        yield Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())
 
 
 def verdicts(run: Run) -> dict[str, str]:

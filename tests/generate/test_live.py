@@ -6,16 +6,15 @@ import subprocess
 import threading
 from pathlib import Path
 
-from running import TRITON
-from server import Provider
-from test_generate import DEADLINE_S, command, wait_until
-
-from pkb.cli.live import Progress
+from generate.test_generate import DEADLINE_S, command, wait_until
+from helpers.running import TRITON
+from helpers.server import Provider
+from pkb.cli.pipeline_progress import Progress
 from pkb.engine import Phase
 from pkb.generate.budget import Budget
 from pkb.generate.experiment import Method, plan
 from pkb.generate.model import Settings
-from pkb.registry import select
+from pkb.problems.suite import select_problems
 
 
 class Terminal:
@@ -51,7 +50,7 @@ def test_a_terminal_shows_counts_cost_and_what_is_left(provider: Provider, tmp_p
 
 
 def test_progress_counts_stages_and_right_ones(tmp_path: Path) -> None:
-    experiments = plan(select("1-3"), TRITON, Settings("openai/any"), 1, tmp_path, Method(2, "g"))
+    experiments = plan(select_problems("1-3"), TRITON, Settings("openai/any"), 1, tmp_path, Method(2, "g"))
     state = Progress(experiments, Budget(tmp_path), judged=True)
     first, second, third = experiments
     state.moved(first, "asking")

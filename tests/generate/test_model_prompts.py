@@ -8,16 +8,17 @@ import torch
 
 from pkb.backends import backends
 from pkb.errors import UsageError
-from pkb.generate.arguments import argument_lines, constructor_lines
+from pkb.generate.argument_docs import argument_lines, constructor_lines
 from pkb.generate.examples import examples
 from pkb.generate.prompt import Wanted, prompt_for
 from pkb.generate.template import Template
-from pkb.model_problem import ModelProblem
-from pkb.problem import Problem, Size
-from pkb.registry import Suite, load, suite_named
+from pkb.problems.kernelbench import ModelProblem
+from pkb.problems.problem import Problem
+from pkb.problems.size import Size
+from pkb.problems.suite import Suite, find_suite, load_problem
 
 EXAMPLES = Path(__file__).parents[2] / "solutions" / "kernelbench" / "examples"
-MODELS = [problem.stem for problem in suite_named("kernelbench").listed()]
+MODELS = [problem.stem for problem in find_suite("kernelbench").listed()]
 FOREIGN = re.compile(r"\brank|world size|collective|distributed|peers|process group|\blinks?\b", re.IGNORECASE)
 """What has no meaning on one GPU."""
 HUGE = """import torch
@@ -40,7 +41,7 @@ def get_init_inputs():
 
 
 def model(key: str) -> ModelProblem:
-    problem = load(key)
+    problem = load_problem(key)
     assert isinstance(problem, ModelProblem)
     return problem
 
@@ -68,7 +69,7 @@ def test_prompts_hold_the_model_and_no_hidden_size(stem: str) -> None:
 @pytest.mark.parametrize("backend", backends())
 @pytest.mark.parametrize("track", ["any", "scratch"])
 def test_no_backend_speaks_of_several_gpus(backend: str, track: str) -> None:
-    problem = load("L2/9")
+    problem = load_problem("L2/9")
     text = prompt_for(problem, Wanted(backend, track=track))
     assert not FOREIGN.search(text.replace(problem.shown(), ""))
     assert "class ModelNew(nn.Module)" in text
@@ -88,7 +89,7 @@ def test_no_backend_speaks_of_several_gpus(backend: str, track: str) -> None:
     ],
 )
 def test_as_many_examples_as_asked_for(asked: str, count: int, names: list[str]) -> None:
-    text = prompt_for(load(asked), Wanted("triton", hardware=None, examples=count))
+    text = prompt_for(load_problem(asked), Wanted("triton", hardware=None, examples=count))
     assert re.findall(r"^## Reference: (.*)$", text, re.MULTILINE) == names
     assert all((EXAMPLES / "triton" / f"{name}_triton.py").read_text() in text for name in names)
     assert "PROBLEM" not in text
@@ -97,7 +98,7 @@ def test_as_many_examples_as_asked_for(asked: str, count: int, names: list[str])
 
 @pytest.mark.parametrize("backend", ["cuda", "torch", "parallelkittens"])
 def test_backends_without_examples_have_no_such_section(backend: str) -> None:
-    assert "# Examples" not in prompt_for(load("L1/19"), Wanted(backend, hardware=None, examples=3))
+    assert "# Examples" not in prompt_for(load_problem("L1/19"), Wanted(backend, hardware=None, examples=3))
 
 
 def test_no_example_computes_what_is_asked_for() -> None:
@@ -132,7 +133,7 @@ def same_function(problem: ModelProblem, example: Problem) -> bool:
 
 
 def test_arguments_in_words() -> None:
-    words = lambda key: lines(load(key), load(key).size("paper"))  # noqa: E731
+    words = lambda key: lines(load_problem(key), load_problem(key).size("paper"))  # noqa: E731
     assert words("L2/9") == {
         *("- `in_features`: int 8192", "- `out_features`: int 8192"),
         *("- `subtract_value`: float 2.0", "- `multiply_value`: float 1.5", "- `x`: bfloat16[1024, 8192]"),
@@ -155,11 +156,11 @@ def test_tasks_of_other_people_are_described_however_large(tmp_path: Path) -> No
 
 def test_models_are_never_asked_for_with_several_ranks() -> None:
     with pytest.raises(UsageError, match="a model runs on one rank"):
-        prompt_for(load("L1/19"), Wanted("triton", nproc=4))
+        prompt_for(load_problem("L1/19"), Wanted("triton", nproc=4))
 
 
 def test_people_replace_what_is_said_of_models_too(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('sections = ["task", "answer"]\n[text]\ntask = "Write $entry for $problem at $size."\n')
-    text = prompt_for(load("L1/19"), Wanted("triton", template=own))
+    text = prompt_for(load_problem("L1/19"), Wanted("triton", template=own))
     assert text.startswith("Write ModelNew for L1_19_ReLU at paper.\n\n# Your answer\n")

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import MODEL, Run
-from server import MODELS, WRONG_MODEL, Provider
-from test_agent import let_work
-from test_generate import finished
 
+from generate.test_agent import let_work
+from generate.test_generate import finished
+from helpers.running import MODEL, Run
+from helpers.server import MODELS, WRONG_MODEL, Provider
 from pkb.candidate import Candidate
 from pkb.engine.local import LocalEngine
 from pkb.generate.experiment import Method
 from pkb.generate.feedback import seen
 from pkb.generate.pipeline import Judging
 from pkb.generate.prompt import prompt_for
+from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.registry import load
+from pkb.settings import JudgementSettings, ProblemSettings
 
 STEM = "L1_1_Square_matrix_multiplication_"
 KERNEL = (MODELS / f"{STEM}_triton.py").read_text()
@@ -27,7 +28,7 @@ KERNEL = (MODELS / f"{STEM}_triton.py").read_text()
 @pytest.fixture(scope="module")
 def judging() -> Iterator[Judging]:
     with LocalEngine("cpu") as engine:
-        yield Judging(engine, {"trials": 1}, {"track": "any"})
+        yield Judging(engine, ProblemSettings(trials=1), JudgementSettings())
 
 
 def verdict(folder: Path) -> str:
@@ -63,7 +64,7 @@ def test_turns_are_told_without_ranks(run: Run, judging: Judging) -> None:
     assert verdict(folder) == "CORRECT"
     assert (folder / "candidate.py").read_text() == KERNEL
     first, second = ((folder / "turns" / n / "prompt.md").read_text() for n in "12")
-    assert first == prompt_for(load("L1/1"), MODEL)
+    assert first == prompt_for(load_problem("L1/1"), MODEL)
     more = second.removeprefix(first)
     assert f"# Your kernel of turn 1\n\n```python\n{WRONG_MODEL}```" in more
     assert "# What the judge saw\n\nWRONG: trial 0, call 0, output 0: " in more
@@ -73,8 +74,8 @@ def test_turns_are_told_without_ranks(run: Run, judging: Judging) -> None:
 @pytest.mark.parametrize("fault", ["raise ValueError", "return first[1:] * 1", "return first.new_zeros(first.shape)"])
 def test_no_failure_is_told_with_ranks(run: Run, judging: Judging, fault: str) -> None:
     source = WRONG_MODEL.replace("return first.clone()", fault)
-    problem, judge = load("L1/1"), judging.engine.judge  # type: ignore[attr-defined]
-    record = judge.judge(judge.pose(problem, trials=1), Candidate.of(source.encode()))
+    problem, judge = load_problem("L1/1"), judging.engine.judge  # type: ignore[attr-defined]
+    record = judge.judge(judge.pose(problem, ProblemSettings(trials=1)), Candidate.of(source.encode()))
     told = seen(record, MODEL.texts(problem))
     assert "rank 0" in record.reason
     assert "rank" not in told

@@ -6,13 +6,13 @@ import pytest
 
 from pkb.backends import backends
 from pkb.errors import UsageError
-from pkb.generate.arguments import argument_lines
+from pkb.generate.argument_docs import argument_lines
 from pkb.generate.examples import examples
 from pkb.generate.prompt import Wanted, prompt_for
 from pkb.generate.template import Template
-from pkb.problem import Problem
-from pkb.registry import load, problems
-from pkb.roofline import Hardware
+from pkb.hardware.roofline import Hardware
+from pkb.problems.problem import Problem
+from pkb.problems.suite import list_problems, load_problem
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
@@ -30,7 +30,9 @@ PINNED = {
 def test_text_is_pinned(name: str) -> None:
     problem, wanted = PINNED[name]
     expected = (GOLDEN / f"{name}.txt").read_text()
-    assert prompt_for(load(problem), wanted) == expected, "if this is meant: python tests/generate/test_prompt.py"
+    assert prompt_for(load_problem(problem), wanted) == expected, (
+        "if this is meant: python tests/generate/test_prompt.py"
+    )
 
 
 def test_every_backend_has_a_template_for_every_form() -> None:
@@ -41,7 +43,7 @@ def test_every_backend_has_a_template_for_every_form() -> None:
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_examples_are_shipped_and_never_the_answer(backend: str) -> None:
     shipped = set((ROOT / "solutions" / backend).glob("*.py"))
-    for problem in problems():
+    for problem in list_problems():
         shown = examples(Template.of(backend), backend, problem, 3)
         assert len(shown) == 3
         assert {example.path for example in shown} <= shipped
@@ -51,13 +53,13 @@ def test_examples_are_shipped_and_never_the_answer(backend: str) -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_as_many_examples_as_asked_for(backend: str, count: int) -> None:
-    text = prompt_for(load(1), Wanted(backend, examples=count, size="tiny"))
+    text = prompt_for(load_problem(1), Wanted(backend, examples=count, size="tiny"))
     kernels = {path: path.read_text() for path in (ROOT / "solutions" / backend).glob("*.py")}
     assert sum(kernel in text for kernel in kernels.values()) == count
     assert (ROOT / "solutions" / backend / f"1_allreduce_{backend}.py").read_text() not in text
 
 
-@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.stem)
+@pytest.mark.parametrize("problem", list_problems(), ids=lambda problem: problem.stem)
 def test_prompts_hold_the_problem_and_no_hidden_size(problem: Problem) -> None:
     text = prompt_for(problem, Wanted("triton", size="tiny"))
     assert problem.shown() in text
@@ -70,7 +72,7 @@ def test_prompts_hold_the_problem_and_no_hidden_size(problem: Problem) -> None:
 
 
 def lines(problem: str, size: str = "tiny", world: int = 2) -> dict[str, str]:
-    found = load(problem)
+    found = load_problem(problem)
     words = argument_lines(found, found.size(size), "bfloat16", world)
     return dict(zip(found.arguments, (line.partition(": ")[2] for line in words), strict=True))
 
@@ -99,22 +101,22 @@ def test_shapes_that_need_no_values_are_known_at_any_size() -> None:
 
 
 def test_facts_that_a_profile_lacks_are_left_out() -> None:
-    text = prompt_for(load(1), Wanted("triton", size="tiny"))
+    text = prompt_for(load_problem(1), Wanted("triton", size="tiny"))
     assert "- memory: 3,350 GB/s" in text
     assert (" multiprocessors\n" in text) == (getattr(Hardware.named("h100_8"), "sms", None) is not None)
-    assert "# Hardware" not in prompt_for(load(1), Wanted("triton", size="tiny", hardware=None))
+    assert "# Hardware" not in prompt_for(load_problem(1), Wanted("triton", size="tiny", hardware=None))
 
 
 def test_the_track_decides_what_is_barred() -> None:
     library = "- is communication by a library (instead: move the data yourself"
-    assert library in prompt_for(load(1), Wanted("triton", size="tiny", track="scratch"))
-    assert library not in prompt_for(load(1), Wanted("triton", size="tiny"))
+    assert library in prompt_for(load_problem(1), Wanted("triton", size="tiny", track="scratch"))
+    assert library not in prompt_for(load_problem(1), Wanted("triton", size="tiny"))
 
 
 def test_people_replace_what_they_like(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('sections = ["task", "answer"]\n[text]\ntask = "Write $problem in $backend for $$5."\n')
-    text = prompt_for(load(1), Wanted("triton", size="tiny", template=own))
+    text = prompt_for(load_problem(1), Wanted("triton", size="tiny", template=own))
     assert text.startswith("Write 1_allreduce in triton for $5.\n\n# Your answer\n")
 
 
@@ -133,10 +135,10 @@ def test_mistakes_in_templates_are_explained(tmp_path: Path, content: str, says:
     own = tmp_path / "own.toml"
     own.write_text(content)
     with pytest.raises(UsageError, match=says):
-        prompt_for(load(1), Wanted("triton", size="tiny", template=own))
+        prompt_for(load_problem(1), Wanted("triton", size="tiny", template=own))
 
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for name, (problem, wanted) in PINNED.items():
-        (GOLDEN / f"{name}.txt").write_text(prompt_for(load(problem), wanted))
+        (GOLDEN / f"{name}.txt").write_text(prompt_for(load_problem(problem), wanted))

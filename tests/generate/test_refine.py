@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import COST, TRITON, Run, shipped
-from server import WRONG
 
-from made_records import files
+from helpers.made_records import files
+from helpers.running import COST, TRITON, Run, shipped
+from helpers.server import WRONG
 from pkb.engine.local import LocalEngine
 from pkb.errors import UsageError
 from pkb.generate.budget import Budget
 from pkb.generate.experiment import Method
 from pkb.generate.pipeline import Judging
 from pkb.generate.prompt import prompt_for
+from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.registry import load
+from pkb.settings import JudgementSettings, ProblemSettings
 
 EXECUTION, TIMES = "# What the judge saw", "# How fast it was"
 
@@ -25,7 +26,7 @@ EXECUTION, TIMES = "# What the judge saw", "# How fast it was"
 @pytest.fixture(scope="module")
 def judging() -> Iterator[Judging]:
     with LocalEngine("cpu") as engine:
-        yield Judging(engine, {"nproc": 2, "trials": 1}, {"track": "any"})
+        yield Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())
 
 
 def turn(run: Run, number: int, behaviour: str = "learner") -> Path:
@@ -43,7 +44,7 @@ def test_each_turn_is_told_of_the_one_before_and_the_best_is_kept(run: Run, judg
     assert verdict(run.sample("learner")) == "CORRECT"
     assert not (run.sample("learner") / "sample.json").exists(), "its turns say all"
     first, second, third = ((turn(run, n) / "prompt.md").read_text() for n in (1, 2, 3))
-    assert first == prompt_for(load(1), TRITON)
+    assert first == prompt_for(load_problem(1), TRITON)
     assert second.startswith(first)
     assert f"# Your kernel of turn 1\n\n```python\n{WRONG}```" in second
     assert f"{EXECUTION}\n\nWRONG: rank 0, trial 0, call 0, output 0: " in second

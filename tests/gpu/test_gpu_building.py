@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge, Limits
-from pkb.judge.rigor import Rigor
+from pkb.judge.judge import Judge
 from pkb.platforms import platforms
+from pkb.problems.suite import load_problem
 from pkb.record import Verdict
-from pkb.registry import load
+from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
@@ -63,7 +63,7 @@ def gpu() -> Iterator[Judge]:
 
 
 def test_an_extension_is_built_once_and_found_again(gpu: Judge) -> None:
-    setup = gpu.pose("allreduce", nproc=2, trials=1)
+    setup = gpu.pose("allreduce", ProblemSettings(nproc=2, trials=1))
     built, found = (gpu.judge(setup, Candidate.of(EXTENSION.encode())) for _ in range(2))
     assert built.correct, built.reason
     assert found.correct, found.reason
@@ -72,17 +72,17 @@ def test_an_extension_is_built_once_and_found_again(gpu: Judge) -> None:
 
 
 def test_a_compilers_complaint_reaches_the_record(gpu: Judge) -> None:
-    record = gpu.judge(gpu.pose("allreduce", nproc=2, trials=1), Candidate.of(BROKEN.encode()))
+    record = gpu.judge(gpu.pose("allreduce", ProblemSettings(nproc=2, trials=1)), Candidate.of(BROKEN.encode()))
     assert record.verdict is Verdict.BUILD_FAILED, record.reason
     assert '"nowhere" is undefined' in record.reason
     assert len(record.reason) < 2000
 
 
 def test_compiled_references_are_timed_in_the_same_turns(gpu: Judge) -> None:
-    problem = load("gemm_allreduce")
-    setup = gpu.pose(problem, nproc=2, size="paper", dtype="bfloat16", trials=1)
+    problem = load_problem("gemm_allreduce")
+    setup = gpu.pose(problem, ProblemSettings(nproc=2, size="paper", dtype="bfloat16", trials=1))
     baselines = ["compile-default", "compile-cudagraphs"]
-    record = gpu.judge(setup, Candidate.reference(problem), rigor=RIGOR, baselines=baselines)
+    record = gpu.judge(setup, Candidate.reference(problem), JudgementSettings(rigor=RIGOR, baselines=baselines))
     assert record.correct, record.reason
     assert record.timing is not None
     assert {name for name, found in record.timing["baselines"].items() if "us" in found} == set(baselines), (

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge, Limits
-from pkb.judge.rigor import Rigor
+from pkb.judge.judge import Judge
 from pkb.platforms import platforms
+from pkb.problems.suite import Suite, load_problem
 from pkb.record import Verdict
-from pkb.registry import Suite, load
+from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
@@ -46,19 +46,31 @@ def gpu() -> Iterator[Judge]:
 @pytest.mark.parametrize("problem", ["L2/7", "L3/4"])
 def test_references_are_right_at_the_published_size(gpu: Judge, problem: str, dtype: str) -> None:
     found = MODELS.load(problem)
-    record = gpu.judge(gpu.pose(found, size="paper", dtype=dtype, trials=2), Candidate.reference(found), rigor=RIGOR)
+    record = gpu.judge(
+        gpu.pose(found, ProblemSettings(size="paper", dtype=dtype, trials=2)),
+        Candidate.reference(found),
+        JudgementSettings(rigor=RIGOR),
+    )
     assert record.correct, record.reason
 
 
 def test_a_result_of_six_gigabytes_is_judged_and_timed(gpu: Judge) -> None:
-    relu = load("L1/19")
-    record = gpu.judge(gpu.pose(relu, size="paper", trials=2), Candidate.reference(relu), rigor=RIGOR)
+    relu = load_problem("L1/19")
+    record = gpu.judge(
+        gpu.pose(relu, ProblemSettings(size="paper", trials=2)),
+        Candidate.reference(relu),
+        JudgementSettings(rigor=RIGOR),
+    )
     assert record.correct, record.reason
     assert record.setup["calls"] == 1
 
 
 def test_a_stream_that_nobody_waits_for_is_found(gpu: Judge) -> None:
-    record = gpu.judge(gpu.pose("L1/19", trials=2), Candidate.of(UNSYNCHRONISED), rigor=RIGOR, screen=False)
+    record = gpu.judge(
+        gpu.pose("L1/19", ProblemSettings(trials=2)),
+        Candidate.of(UNSYNCHRONISED),
+        JudgementSettings(rigor=RIGOR, screen=False),
+    )
     found = record.verdict, record.evidence.get("check")
     assert found in {
         (Verdict.WRONG, "values"),

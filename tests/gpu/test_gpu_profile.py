@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
+from pkb.judge.judge import Judge
 from pkb.platforms import platforms
+from pkb.settings import JudgementSettings, ProblemSettings
 
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
@@ -19,8 +20,8 @@ KERNEL = Path(__file__).parents[2] / "solutions" / "triton" / "1_allreduce_trito
 
 def test_a_profile_names_device_kernels(tmp_path: Path) -> None:
     with Judge("shared-gpu") as judge:
-        setup = judge.pose("allreduce", nproc=2, trials=1)
-        record = judge.judge(setup, Candidate.read(KERNEL), profile=True, out=tmp_path)
+        setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=1))
+        record = judge.judge(setup, Candidate.read(KERNEL), JudgementSettings(profile=True), out=tmp_path)
     assert record.correct, record.reason
     assert record.profile is not None
     assert (record.profile["of"], record.profile["notes"]) == ("device kernels", [])

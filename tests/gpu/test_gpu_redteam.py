@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pkb.judge import Judge
+from pkb.judge.judge import Judge
 from pkb.platforms import platforms
-from pkb.redteam import Attempt, attempts, limits_on, stage
+from pkb.tools.redteam import Attempt, attempts, limits_on, stage
 
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]

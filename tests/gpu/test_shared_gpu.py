@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge, Limits
+from pkb.judge.judge import Judge
 from pkb.platforms import platforms
+from pkb.problems.suite import load_problem
 from pkb.record import Verdict
-from pkb.registry import load
+from pkb.settings import JudgementSettings, Limits, ProblemSettings
 
 lacking = platforms()["shared-gpu"].missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
@@ -56,7 +57,7 @@ def gpu() -> Iterator[Judge]:
 def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
     # At 4 ranks and paper size, benchmarks/gpu_test.py judges and times them.
     problem = kernel.stem.rpartition("_")[0]
-    record = gpu.judge(gpu.pose(problem, nproc=2, trials=2), Candidate.read(kernel))
+    record = gpu.judge(gpu.pose(problem, ProblemSettings(nproc=2, trials=2)), Candidate.read(kernel))
     assert record.verdict is Verdict.CORRECT, record.reason
     assert record.environment["multicast"] is False
 
@@ -64,14 +65,18 @@ def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_own_work_passes_as_such(gpu: Judge, backend: str) -> None:
     (kernel,) = [kernel for kernel in KERNELS if kernel.stem == f"13_gemm_allreduce_{backend}"]
-    record = gpu.judge(gpu.pose(13, nproc=2, trials=1), Candidate.read(kernel), track="scratch")
+    record = gpu.judge(
+        gpu.pose(13, ProblemSettings(nproc=2, trials=1)), Candidate.read(kernel), JudgementSettings(track="scratch")
+    )
     assert record.verdict is Verdict.CORRECT, record.reason
 
 
 @pytest.mark.parametrize("problem", ["ring_attention_tp", "ring_attention_backward_dp"])
 def test_groups_that_a_reference_makes_leave_no_signals_of_its_own(gpu: Judge, problem: str) -> None:
-    found = load(problem)
-    record = gpu.judge(gpu.pose(found, nproc=4, dtype="bfloat16", trials=1), Candidate.reference(found))
+    found = load_problem(problem)
+    record = gpu.judge(
+        gpu.pose(found, ProblemSettings(nproc=4, dtype="bfloat16", trials=1)), Candidate.reference(found)
+    )
     assert record.verdict is Verdict.CORRECT, record.reason
 
 
@@ -81,7 +86,7 @@ def test_a_missing_barrier_is_wrong(gpu: Judge, name: str) -> None:
     source = kernel.read_text()
     racy = source.replace(BARRIERS[name], "")
     assert racy != source
-    record = gpu.judge(gpu.pose("allreduce", nproc=4), Candidate.of(racy.encode()))
+    record = gpu.judge(gpu.pose("allreduce", ProblemSettings(nproc=4)), Candidate.of(racy.encode()))
     assert record.verdict is Verdict.WRONG, record.reason
 
 
@@ -89,9 +94,9 @@ def test_a_missing_barrier_is_wrong(gpu: Judge, name: str) -> None:
 def test_the_gpu_is_usable_after(gpu: Judge, name: str) -> None:
     verdict, says, body = FAULTS[name]
     source = f"{HEAD}    {body}\n    dist.all_reduce(out)\n    return out\n"
-    setup = gpu.pose("allreduce", nproc=2, trials=1)
+    setup = gpu.pose("allreduce", ProblemSettings(nproc=2, trials=1))
     start = time.monotonic()
-    record = gpu.judge(setup, Candidate.of(source.encode(), name), screen=False)
+    record = gpu.judge(setup, Candidate.of(source.encode(), name), JudgementSettings(screen=False))
     assert (record.verdict, says in record.reason) == (verdict, True), (record.reason, record.evidence)
     assert time.monotonic() - start < DEADLINE_S + 15
-    assert gpu.judge(setup, Candidate.reference(load("allreduce"))).correct
+    assert gpu.judge(setup, Candidate.reference(load_problem("allreduce"))).correct

@@ -10,13 +10,13 @@ import torch
 
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
-from pkb.judge import Judge, Tolerance
-from pkb.judge.rigor import RIGORS
-from pkb.judge.seeds import Seeds
-from pkb.judge.world import World
-from pkb.problem import Size
+from pkb.judge.judge import Judge
+from pkb.judge.setup.seeds import Seeds
+from pkb.judge.worlds.world import World
+from pkb.problems.size import Size
+from pkb.problems.suite import load_problem
 from pkb.record import Pace, Record, Verdict
-from pkb.registry import load
+from pkb.settings import RIGORS, JudgementSettings, ProblemSettings, Tolerance
 
 SLOW = b"""
 import time
@@ -31,20 +31,20 @@ def solution(tensor):
 
 
 def test_reference_results_are_computed_once(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pkb.judge import reference
+    from pkb.judge.correctness import reference
 
     computed = []
     original = reference.compute
     monkeypatch.setattr(reference, "compute", lambda *args: computed.append(1) or original(*args))
-    setup = judge.pose("broadcast", trials=1, size=Size(3, 5))
+    setup = judge.pose("broadcast", ProblemSettings(trials=1, size=Size(3, 5)))
     for _ in range(3):
-        assert judge.judge(setup, Candidate.reference(load("broadcast"))).correct
+        assert judge.judge(setup, Candidate.reference(load_problem("broadcast"))).correct
     assert len(computed) == 1
 
 
 def test_records_and_artifacts_survive_the_disk(judge: Judge, tmp_path: Path) -> None:
-    problem = load("gather")
-    record = judge.judge(judge.pose(problem, nproc=2), Candidate.reference(problem), out=tmp_path)
+    problem = load_problem("gather")
+    record = judge.judge(judge.pose(problem, ProblemSettings(nproc=2)), Candidate.reference(problem), out=tmp_path)
     assert Record.from_json((tmp_path / "record.json").read_text()) == record
     assert json.loads(record.to_json())["schema"] == 2
     assert record.environment["platform"] == "cpu"
@@ -55,7 +55,7 @@ def test_records_and_artifacts_survive_the_disk(judge: Judge, tmp_path: Path) ->
 
 def test_what_a_rank_prints_is_kept(judge: Judge, tmp_path: Path) -> None:
     source = SLOW.replace(b"time.sleep(0.02)", b"print('hello from', dist.get_rank())")
-    judge.judge(judge.pose("allreduce", nproc=2, trials=1), Candidate.of(source), out=tmp_path)
+    judge.judge(judge.pose("allreduce", ProblemSettings(nproc=2, trials=1)), Candidate.of(source), out=tmp_path)
     assert (tmp_path / "logs" / "rank_1.txt").read_text() == "hello from 1\n" * 9
 
 
@@ -63,7 +63,7 @@ def test_the_environment_is_scrubbed(judge: Judge, monkeypatch: pytest.MonkeyPat
     source = SLOW.replace(b"time.sleep(0.02)", b"import os; print(sorted(os.environ), os.listdir('.'))")
     monkeypatch.setenv("SECRET_API_KEY", "sk-123")
     with Judge("cpu") as fresh:
-        fresh.judge(fresh.pose("allreduce", nproc=2, trials=1), Candidate.of(source), out=tmp_path)
+        fresh.judge(fresh.pose("allreduce", ProblemSettings(nproc=2, trials=1)), Candidate.of(source), out=tmp_path)
     log = (tmp_path / "logs" / "rank_0.txt").read_text()
     assert "SECRET_API_KEY" not in log
     assert "'WORLD_SIZE'" in log
@@ -71,8 +71,8 @@ def test_the_environment_is_scrubbed(judge: Judge, monkeypatch: pytest.MonkeyPat
 
 
 def test_timing_tells_slow_from_equal(judge: Judge) -> None:
-    setup = judge.pose("allreduce", nproc=2, trials=1)
-    slow = judge.judge(setup, Candidate.of(SLOW), rigor=RIGORS["quick"])
+    setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=1))
+    slow = judge.judge(setup, Candidate.of(SLOW), JudgementSettings(rigor=RIGORS["quick"]))
     assert slow.pace is Pace.SLOWER
     assert slow.timing is not None
     low, high = slow.timing["interval"]
@@ -80,22 +80,26 @@ def test_timing_tells_slow_from_equal(judge: Judge) -> None:
 
 
 def test_plain_tolerance_is_recorded(judge: Judge) -> None:
-    problem = load("allreduce")
+    problem = load_problem("allreduce")
     source = SLOW.replace(b"return out", b"return out * 1.001")
-    setup = judge.pose(problem, nproc=2, trials=1)
+    setup = judge.pose(problem, ProblemSettings(nproc=2, trials=1))
     assert judge.judge(setup, Candidate.of(source)).verdict is Verdict.WRONG
-    lenient = judge.judge(setup, Candidate.of(source), tolerance=Tolerance(1e-2, 1e-2))
+    lenient = judge.judge(setup, Candidate.of(source), JudgementSettings(tolerance=Tolerance(1e-2, 1e-2)))
     # Whole numbers are still compared bit for bit: their sums are exact.
     assert lenient.verdict is Verdict.WRONG
-    rms_norm = load("tp_rms_norm")
+    rms_norm = load_problem("tp_rms_norm")
     shown = rms_norm.shown().replace("return local_weight * ", "return 1.001 * local_weight * ").encode()
-    record = judge.judge(judge.pose(rms_norm, nproc=2), Candidate.of(shown), tolerance=Tolerance(1e-2, 1e-2))
+    record = judge.judge(
+        judge.pose(rms_norm, ProblemSettings(nproc=2)),
+        Candidate.of(shown),
+        JudgementSettings(tolerance=Tolerance(1e-2, 1e-2)),
+    )
     assert (record.verdict, record.setup["compare"]) == (Verdict.CORRECT, {"atol": 0.01, "rtol": 0.01})
 
 
 def test_impossible_worlds_are_refused_with_the_reason(judge: Judge) -> None:
     with pytest.raises(UsageError, match=r"17_rope_allgather .*3 ranks.*the 8 heads.*1, 2, 4, 8"):
-        judge.pose("rope_allgather", nproc=3)
+        judge.pose("rope_allgather", ProblemSettings(nproc=3))
 
 
 def test_seeds_differ_by_rank_call_and_judge() -> None:
@@ -106,9 +110,9 @@ def test_seeds_differ_by_rank_call_and_judge() -> None:
 
 
 def test_a_lost_nursery_is_our_fault_and_replaced() -> None:
-    problem = load("allreduce")
+    problem = load_problem("allreduce")
     with Judge("cpu") as fragile:
-        setup = fragile.pose(problem, nproc=2, trials=1)
+        setup = fragile.pose(problem, ProblemSettings(nproc=2, trials=1))
         assert fragile.judge(setup, Candidate.reference(problem)).correct
         fragile.nursery.process.kill()
         record = fragile.judge(setup, Candidate.reference(problem))
@@ -117,7 +121,7 @@ def test_a_lost_nursery_is_our_fault_and_replaced() -> None:
 
 
 def test_an_argument_that_may_be_overwritten_is_free(judge: Judge) -> None:
-    problem = load("vocab_parallel_cross_entropy_loss")
+    problem = load_problem("vocab_parallel_cross_entropy_loss")
     scribbling = (
         problem.shown().encode()
         + b"""
@@ -129,7 +133,7 @@ def solution(vocab_parallel_logits, target, group=None):
     return loss
 """
     )
-    setup = judge.pose(problem, nproc=2, trials=1)
+    setup = judge.pose(problem, ProblemSettings(nproc=2, trials=1))
     free = scribbling.replace(b"ARGUMENT", b"vocab_parallel_logits")
     assert judge.judge(setup, Candidate.of(free)).correct
     record = judge.judge(setup, Candidate.of(scribbling.replace(b"ARGUMENT", b"target")))
@@ -152,8 +156,8 @@ def test_no_rank_runs_before_all_have_prepared(judge: Judge, monkeypatch: pytest
 
     monkeypatch.setattr(World, "tell", told)
     monkeypatch.setattr(World, "hear", heard)
-    setup = judge.pose("allreduce", nproc=2, trials=2)
-    assert judge.judge(setup, Candidate.reference(load("allreduce"))).correct
+    setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=2))
+    assert judge.judge(setup, Candidate.reference(load_problem("allreduce"))).correct
     runs = [(event.split()[0], before) for before, event in pairwise(events) if event.endswith("tell run")]
     assert len({world for world, _ in runs}) == 2
     assert {before for world, before in runs} == {f"{world} heard prepare" for world, _ in runs}

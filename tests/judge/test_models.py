@@ -6,12 +6,12 @@ import pytest
 
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
-from pkb.judge import Judge
-from pkb.judge.rigor import Rigor
-from pkb.judge.trials import BY_NAME, BY_SEED
-from pkb.problem import Problem
+from pkb.judge.judge import Judge
+from pkb.judge.setup.setup import BY_NAME, BY_SEED
+from pkb.problems.problem import Problem
+from pkb.problems.suite import Suite, load_file, load_problem
 from pkb.record import Record, Verdict
-from pkb.registry import Suite, load, load_file
+from pkb.settings import JudgementSettings, ProblemSettings, Rigor
 
 SUITE = Suite(Path(__file__).parents[1] / "models")
 DROPOUT, RECURRENT = SUITE.load("L2/7"), SUITE.load("L3/4")
@@ -42,15 +42,15 @@ def ending(*lines: str) -> str:
 
 
 def judged(judge: Judge, source: str, problem: Problem = DROPOUT, dtype: str = "float32", **posed: str) -> Record:
-    setup = judge.pose(problem, trials=2, dtype=dtype, **posed)  # type: ignore[arg-type]
+    setup = judge.pose(problem, ProblemSettings(trials=2, dtype=dtype, **posed))  # type: ignore[arg-type]
     return judge.judge(setup, Candidate.of(source.encode()))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("problem", [load("L1/19"), DROPOUT, RECURRENT], ids=lambda p: p.stem)
+@pytest.mark.parametrize("problem", [load_problem("L1/19"), DROPOUT, RECURRENT], ids=lambda p: p.stem)
 def test_references_judge_themselves(judge: Judge, problem: Problem, dtype: str) -> None:
     for inputs in ("sound", "published"):
-        setup = judge.pose(problem, trials=2, dtype=dtype, inputs=inputs)
+        setup = judge.pose(problem, ProblemSettings(trials=2, dtype=dtype, inputs=inputs))
         record = judge.judge(setup, Candidate.reference(problem))
         assert record.correct, record.reason
         assert (record.setup["inputs"], record.setup["size"], record.setup["world"]) == (inputs, "tiny", 1)
@@ -90,7 +90,7 @@ def test_the_public_convention_has_one_size_and_no_probe(judge: Judge) -> None:
 
 def test_every_call_has_the_weights_of_its_trial(judge: Judge, tmp_path: Path) -> None:
     source = RIGHT.replace("        y = F", "        print(float(self.linear.weight.sum()))\n        y = F", 1)
-    setup = judge.pose(DROPOUT, trials=2)
+    setup = judge.pose(DROPOUT, ProblemSettings(trials=2))
     assert judge.judge(setup, Candidate.of(source.encode()), out=tmp_path).correct
     sums = (tmp_path / "logs" / "rank_0.txt").read_text().split()
     trials = [sums[k : k + 3] for k in range(0, len(sums), 3)]
@@ -149,28 +149,30 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_found(judge: Judge, fault: str) -> None:
     source, verdict, says = FAULTS[fault]
-    setup = judge.pose(DROPOUT, trials=2)
-    record = judge.judge(setup, Candidate.of(source.encode()), screen=False)
+    setup = judge.pose(DROPOUT, ProblemSettings(trials=2))
+    record = judge.judge(setup, Candidate.of(source.encode()), JudgementSettings(screen=False))
     assert (record.verdict, says in record.reason) == (verdict, True), record.reason
 
 
 def test_draws_inside_a_forward_agree_with_the_oracle_s(judge: Judge) -> None:
-    setup = judge.pose(RECURRENT, trials=2)
+    setup = judge.pose(RECURRENT, ProblemSettings(trials=2))
     calls = judge.references.get(setup, judge.spares, judge.seeds).calls.values()
     assert all(0 < call.outputs[0].own.rms < 1e-5 for call in calls)
 
 
 def test_active_dropout_is_the_oracle_s_too(judge: Judge) -> None:
-    setup = judge.pose(DROPOUT, trials=1, size="paper")
+    setup = judge.pose(DROPOUT, ProblemSettings(trials=1, size="paper"))
     calls = judge.references.get(setup, judge.spares, judge.seeds).calls
     assert 0 < calls[0, 0, 0].outputs[0].own.rms < 1e-5
     assert judge.judge(setup, Candidate.reference(DROPOUT)).correct
 
 
 def test_a_model_can_be_timed_and_profiled(judge: Judge, tmp_path: Path) -> None:
-    setup = judge.pose(DROPOUT, trials=1)
+    setup = judge.pose(DROPOUT, ProblemSettings(trials=1))
     rigor = Rigor("few", 2, 1.0, calls=8, calls_per_block=4, most_pairs=2, checked_blocks=2)
-    record = judge.judge(setup, Candidate.of(RIGHT.encode()), rigor=rigor, profile=True, out=tmp_path)
+    record = judge.judge(
+        setup, Candidate.of(RIGHT.encode()), JudgementSettings(rigor=rigor, profile=True), out=tmp_path
+    )
     assert record.correct, record.reason
     assert record.timing is not None
     assert record.timing["checked_calls"] == 4
@@ -181,17 +183,19 @@ def test_a_model_can_be_timed_and_profiled(judge: Judge, tmp_path: Path) -> None
 def test_a_model_that_is_only_right_until_it_is_timed_is_found(judge: Judge) -> None:
     source = ending("self.calls = getattr(self, 'calls', 0) + 1", "return out if self.calls <= 3 else out + 0.1")
     rigor = Rigor("few", 4, 1.0, calls=8, calls_per_block=4, most_pairs=2, checked_blocks=2)
-    record = judge.judge(judge.pose(DROPOUT, trials=1), Candidate.of(source.encode()), rigor=rigor)
+    record = judge.judge(
+        judge.pose(DROPOUT, ProblemSettings(trials=1)), Candidate.of(source.encode()), JudgementSettings(rigor=rigor)
+    )
     assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "timed-values")
 
 
 def test_models_run_alone(judge: Judge) -> None:
     with pytest.raises(UsageError, match=r"a model runs on one rank. World sizes that fit: 1 \(--nproc\)"):
-        judge.pose(DROPOUT, nproc=4)
+        judge.pose(DROPOUT, ProblemSettings(nproc=4))
     with pytest.raises(UsageError, match="choose from tiny, paper"):
-        judge.pose(DROPOUT, size="large")
+        judge.pose(DROPOUT, ProblemSettings(size="large"))
     with pytest.raises(UsageError, match="choose from sound, published"):
-        judge.pose(DROPOUT, inputs="random")
+        judge.pose(DROPOUT, ProblemSettings(inputs="random"))
 
 
 LARGE = """
@@ -221,9 +225,9 @@ def test_large_results_are_compared_in_pieces(judge: Judge, tmp_path: Path) -> N
     path.write_text(LARGE)
     problem = load_file(path)
     new = LARGE.replace("class Model(", "class ModelNew(")
-    setup = judge.pose(problem, trials=1, calls=2)
+    setup = judge.pose(problem, ProblemSettings(trials=1, calls=2))
     assert judge.judge(setup, Candidate.of(new.encode())).correct
-    record = judge.judge(setup, Candidate.of(_spoiled(new, "[-1, -3] += 0.1")), screen=False)
+    record = judge.judge(setup, Candidate.of(_spoiled(new, "[-1, -3] += 0.1")), JudgementSettings(screen=False))
     assert (record.verdict, record.evidence["index"]) == (Verdict.WRONG, [639, 8189])
     assert record.evidence["total"] == 1 << 20
     assert not judge.judge(setup, Candidate.of(_spoiled(new, "[300:320] = 0"))).correct
@@ -235,5 +239,5 @@ def _spoiled(source: str, how: str) -> bytes:
 
 
 def test_heavy_calls_are_made_one_at_a_time(judge: Judge) -> None:
-    assert judge.pose("L1/19", size="paper").calls == 1
-    assert judge.pose("L1/19", size="tiny").calls == 3
+    assert judge.pose("L1/19", ProblemSettings(size="paper")).calls == 1
+    assert judge.pose("L1/19", ProblemSettings(size="tiny")).calls == 3

@@ -6,8 +6,8 @@ import sys
 import psutil
 import pytest
 
-from pkb.judge import Judge
-from pkb.judge.world import World
+from pkb.judge.judge import Judge
+from pkb.judge.worlds.world import World
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a policy for threads that should not interrupt")

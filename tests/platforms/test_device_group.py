@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pkb.judge.service import Service
+from pkb.nursery.mps import Service
 from pkb.platforms import platforms
 
 WORLD = 4

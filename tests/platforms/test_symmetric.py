@@ -3,8 +3,9 @@
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.judge import Judge
+from pkb.judge.judge import Judge
 from pkb.record import Verdict
+from pkb.settings import ProblemSettings
 
 HEAD = """
 import ctypes
@@ -77,7 +78,7 @@ USES = {
 @pytest.mark.parametrize("name", USES)
 def test_stand_in(judge: Judge, name: str) -> None:
     source = HEAD.format(body="\n".join(line[4:] for line in USES[name].splitlines()))
-    record = judge.judge(judge.pose("allreduce", nproc=4, trials=2), Candidate.of(source.encode()))
+    record = judge.judge(judge.pose("allreduce", ProblemSettings(nproc=4, trials=2)), Candidate.of(source.encode()))
     assert record.verdict is Verdict.CORRECT, (record.reason, record.evidence)
 
 
@@ -97,6 +98,6 @@ def test_stand_in(judge: Judge, name: str) -> None:
 )
 def test_misuse_is_explained(judge: Judge, use: str, says: str) -> None:
     source = HEAD.format(body=f"    {use}")
-    record = judge.judge(judge.pose("allreduce", nproc=4, trials=1), Candidate.of(source.encode()))
+    record = judge.judge(judge.pose("allreduce", ProblemSettings(nproc=4, trials=1)), Candidate.of(source.encode()))
     assert record.verdict is Verdict.CRASH
     assert says in record.reason

@@ -1,7 +1,8 @@
 from collections.abc import Iterator
 
 import pytest
-from chromium import BROWSER, Chromium
+
+from helpers.chromium import BROWSER, Chromium
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ Needs Chromium, and a sample that crashed.
 import sys
 from pathlib import Path
 
-from chromium import Chromium
-from made import page_of
+from helpers.chromium import Chromium
+from helpers.made import page_of
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SETTLED = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)))"

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from made import add, make_run, page_of, timing
 
+from helpers.made import add, make_run, page_of, timing
 from pkb.cli.report import report
 from pkb.errors import UsageError
-from pkb.registry import PARALLEL
+from pkb.problems.suite import find_suite
 from pkb.report import FILES, Report
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \ud800 | `x` [y](javascript:1)\n\x1b[2J"
@@ -70,7 +70,7 @@ def test_json_and_csv_hold_every_sample(tmp_path: Path) -> None:
     run = make_run(tmp_path / "mine", ["1_allreduce", "2_allgather"], samples=4)
     add(run, "3_broadcast", 'odd, "quoted"\nname', "WRONG", reason="two\nlines, and a comma")
     found = Report.of([run], p=1.5)
-    paths = found.write(tmp_path / "out", ["json", "csv"], PARALLEL)
+    paths = found.write(tmp_path / "out", ["json", "csv"], find_suite("parallel"))
     figures = json.loads(paths[0].read_text())
     assert len(figures["samples"]) == 9
     assert figures["p"] == 1.5
@@ -93,7 +93,7 @@ def test_damaged_records_are_named_and_left_out(tmp_path: Path, capsys: pytest.C
 def test_markdown_stays_a_table_whatever_the_names(tmp_path: Path) -> None:
     run = tmp_path / "a|b<i>"
     add(run, "1_allreduce", "x|`y` [z](http:a)", timed=timing(2.0))
-    text = Report.of([run]).write(tmp_path / "out", ["md"], PARALLEL)[0].read_text()
+    text = Report.of([run]).write(tmp_path / "out", ["md"], find_suite("parallel"))[0].read_text()
     table = text[text.index("## Speed-up") :].split("\n\n")[2].splitlines()
     assert len({line.replace(r"\|", "").count("|") for line in table}) == 1
     assert r"x\|\`y\` \[z\](http:a)" in text

@@ -8,24 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Chromium
-from made import add, page_of, timing
 
+from helpers.chromium import Chromium
+from helpers.made import add, page_of, timing
 from pkb.analyse import rows
 from pkb.candidate import Candidate
 from pkb.cli.report import report
-from pkb.judge import Judge
-from pkb.registry import PARALLEL, load
+from pkb.judge.judge import Judge
+from pkb.problems.suite import find_suite, load_problem
 from pkb.report import FILES, Report
 from pkb.report.cells import Table
+from pkb.settings import ProblemSettings
 
-RELU, HINGE, CONV, CONSTANT = (load(key).stem for key in ("L1/19", "L1/100", "L2/1", "L2/80"))
-FLAW = load("L2/80").degenerate
+RELU, HINGE, CONV, CONSTANT = (load_problem(key).stem for key in ("L1/19", "L1/100", "L2/1", "L2/80"))
+FLAW = load_problem("L2/80").degenerate
 
 
 def add_model(run: Path, problem: str, sample: str, inputs: str = "sound", speed: float = 2.0, **others: Any) -> None:
     setup = {"size": "paper", "dtype": "float32", "world": 1, "inputs": inputs, "state": "by name"}
-    flaw = load(problem).degenerate
+    flaw = load_problem(problem).degenerate
     timed = timing(speed) if others.get("verdict", "CORRECT") == "CORRECT" else None
     add(run, problem, sample, timed=timed, setup=setup | ({"degenerate": flaw} if flaw else {}), **others)
 
@@ -119,8 +120,8 @@ def test_the_page_shows_a_model(browser: Chromium, run: Path) -> None:
 
 
 def test_a_judged_model_is_reported(judge: Judge, tmp_path: Path) -> None:
-    for problem, inputs in ((load("L1/19"), "published"), (load("L2/80"), "sound")):
-        setup = judge.pose(problem, trials=1, inputs=inputs)
+    for problem, inputs in ((load_problem("L1/19"), "published"), (load_problem("L2/80"), "sound")):
+        setup = judge.pose(problem, ProblemSettings(trials=1, inputs=inputs))
         judge.judge(setup, Candidate.reference(problem), out=tmp_path / "run" / problem.stem / "own")
     found = rows([tmp_path / "run"])
     assert not found.damaged
@@ -132,4 +133,4 @@ def test_a_judged_model_is_reported(judge: Judge, tmp_path: Path) -> None:
         True,
     )
     assert (constant.verdict, constant.degenerate, constant.counts) == ("CORRECT", FLAW, False)
-    assert Report.of([tmp_path / "run"]).write(tmp_path / "out", [*FILES], PARALLEL)
+    assert Report.of([tmp_path / "run"]).write(tmp_path / "out", [*FILES], find_suite("parallel"))

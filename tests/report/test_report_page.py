@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
-from made import CANDIDATE, add, make_run, page_of, timing
 
+from helpers.chromium import Chromium
+from helpers.made import CANDIDATE, add, make_run, page_of, timing
 from pkb.candidate import Candidate
-from pkb.judge import Judge
-from pkb.judge.rigor import RIGORS
+from pkb.judge.judge import Judge
+from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
 ZEROS = "def solution(tensor):\n    return tensor * 0\n"
@@ -54,9 +54,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_judged_kernel_is_clicked_through_to(browser: Chromium, judge: Judge, tmp_path: Path) -> None:
-    setup = judge.pose("1_allreduce", nproc=2, trials=1)
+    setup = judge.pose("1_allreduce", ProblemSettings(nproc=2, trials=1))
     kernel = Candidate.read(SOLUTIONS / "1_allreduce_triton.py")
-    judge.judge(setup, kernel, rigor=RIGORS["quick"], out=tmp_path / "run" / "1_allreduce" / "kernel")
+    judge.judge(
+        setup, kernel, JudgementSettings(rigor=RIGORS["quick"]), out=tmp_path / "run" / "1_allreduce" / "kernel"
+    )
     judge.judge(setup, Candidate.of(ZEROS.encode()), out=tmp_path / "run" / "1_allreduce" / "zeros")
     opened(browser, page_of(tmp_path / "run"))
     assert "do not enter the leaderboard" in text(browser, "#notices")

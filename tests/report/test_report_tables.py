@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from made import add, timing
-
-from pkb.registry import PARALLEL
+from helpers.made import add, timing
+from pkb.problems.suite import find_suite
 from pkb.report import Report
 from pkb.report.cells import Table, duration, ratio
 from pkb.report.tables import best
@@ -185,7 +184,9 @@ def test_samples_in_one_turn_have_no_table_of_turns(tmp_path: Path) -> None:
 
 def test_turns_are_in_every_file(tmp_path: Path) -> None:
     in_turns(tmp_path / "run", "1_allreduce", "a", "WRONG", 2.0)
-    written = Report.of([tmp_path / "run"]).write(tmp_path / "out", ["md", "csv", "json", "html"], PARALLEL)
+    written = Report.of([tmp_path / "run"]).write(
+        tmp_path / "out", ["md", "csv", "json", "html"], find_suite("parallel")
+    )
     assert [path.name for path in written] == ["report.md", "report.csv", "report.json", "index.html", "turns.csv"]
     lines = (tmp_path / "out" / "turns.csv").read_text().splitlines()
     assert [line.rpartition(",")[2] for line in lines] == ["turn", "1", "2"]

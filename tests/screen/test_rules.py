@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from pkb.backends import Backend, recognise
-from pkb.screen import Finding, Severity, Track, all_rules, screen
+from pkb.screen import Finding, Severity, all_rules, screen
+from pkb.settings import Track
 
 HEAD = """import ctypes, functools, gc, inspect, os, pickle, signal, subprocess, sys, threading, time
 import torch

@@ -3,7 +3,8 @@
 import pytest
 
 from pkb.backends import backend_named
-from pkb.screen import Track, screen
+from pkb.screen import screen
+from pkb.settings import Track
 
 MODEL = """
 import torch

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from pkb.agent import client
-from pkb.agent.desk import Desk
+from pkb.agent.judge_socket import Desk
 from pkb.agent.shell import Shell
+from pkb.base.paths import home
 from pkb.errors import UsageError
 from pkb.generate.author import Written
 from pkb.generate.budget import Budget
 from pkb.generate.experiment import Experiment
 from pkb.generate.model import Model
 from pkb.generate.pipeline import Judging
-from pkb.generate.store import Turn
-from pkb.home import home
+from pkb.generate.sample_files import Turn
 from pkb.runs import SOURCE
 
 TRAJECTORY = "trajectory.json"
@@ -88,7 +88,7 @@ def driver() -> Any:
     os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
     os.environ.setdefault("MSWEA_GLOBAL_CONFIG_DIR", str(home() / "mini-swe-agent"))
     try:
-        return importlib.import_module("pkb.agent.driver")
+        return importlib.import_module("pkb.agent.mini_swe")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "minisweagent":
             raise

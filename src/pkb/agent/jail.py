@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pkb
-from pkb.judge.cell import confine
+from pkb.sandbox.confine import confine
 
 _PROCESSES = 4
 """As many as so many ranks may have."""

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pkb.ahead import ONE_THREAD, passed_on
 from pkb.errors import UsageError
-from pkb.judge import linux
+from pkb.sandbox import linux
+from pkb.sandbox.scrub import ONE_THREAD, scrub_environment
 
 _LEVELS = {
     "auto": ("namespaces", "landlock", "limits", "off"),
@@ -93,7 +93,7 @@ class Shell:
         os.close(theirs)
 
     def _environment(self) -> dict[str, str]:
-        kept = passed_on()
+        kept = scrub_environment()
         path = f"{Path(sys.executable).parent}:{kept.get('PATH', os.defpath)}"
         package = str(Path(__file__).parents[2])
         own = {"PATH": path, "HOME": str(self.folder), "TMPDIR": str(self.folder), "PYTHONPATH": package}

@@ -1,9 +1,9 @@
 """From records to figures: rows, pass@k, fast_p, speed-ups, failures, comparisons."""
 
+from pkb.analyse.bootstrap import Estimate
 from pkb.analyse.compare import Change, Compared, compared
-from pkb.analyse.estimate import Estimate
 from pkb.analyse.metrics import fast_p_at_turns, fast_p_curve, is_fast, pass_at_k
-from pkb.analyse.reading import Row, Rows, rows
+from pkb.analyse.rows import Row, Rows, rows
 from pkb.analyse.tables import ALL, Failures, Standing, Summary, by_category, failures, leaderboard, speedups
 
 __all__ = [

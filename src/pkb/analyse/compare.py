@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pkb.analyse.reading import Row
-from pkb.judge.pace import MARGIN
+from pkb.analyse.rows import Row
+from pkb.speedup import MARGIN
 
 CPU = "cpu"
 _SETTINGS = ("platform", "world", "dtype", "m", "n", "size", "inputs")

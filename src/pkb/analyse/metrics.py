@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import comb, inf
 from statistics import fmean
 
-from pkb.analyse import estimate
-from pkb.analyse.estimate import Estimate
-from pkb.analyse.reading import Row
+from pkb.analyse import bootstrap as estimate
+from pkb.analyse.bootstrap import Estimate
+from pkb.analyse.rows import Row
 
 _UNTIMED = 5e-324
 """The smallest number above 0."""

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pkb.analyse import estimate
-from pkb.analyse.estimate import Estimate
+from pkb.analyse import bootstrap as estimate
+from pkb.analyse.bootstrap import Estimate
 from pkb.analyse.metrics import at_k, correct_tallies, fast_tallies
-from pkb.analyse.reading import Row
+from pkb.analyse.rows import Row
 from pkb.record import Pace, Verdict
 
 ALL = "all"

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pkb import toolchain
 from pkb.backends import Backend
-from pkb.source import strings
+from pkb.base import toolchain
+from pkb.base.python_source import strings
 
 ROOT = "THUNDERKITTENS_ROOT"
 _SAYS = re.compile(rf"""#\s*include\s*[<"](kittens|prototype)\.cuh[>"]|{ROOT}""")

@@ -30,7 +30,6 @@ def main() -> None:
         generate,
         inspect,
         lint,
-        listing,
         prompt,
         redteam,
         refine,
@@ -38,6 +37,7 @@ def main() -> None:
         roofline,
         show,
     )
+    from pkb.cli import list_ as listing
 
     verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate, refine, agent)
     for verb in (*verbs, report, roofline, baseline, export, doctor):

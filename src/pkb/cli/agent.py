@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from pkb.cli import options as o
-from pkb.cli.asking import Asking
-from pkb.cli.sharing import sharing
+from pkb.cli.generation_options import Asking
+from pkb.cli.shared_options import sharing
 
 
 def register(app: typer.Typer) -> None:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkb import ahead
 from pkb.cli import options as o
 from pkb.errors import UsageError
+from pkb.judge.worlds.prestart import start_nursery
+from pkb.settings import Limits, ProblemSettings, Rigor, find_rigor
 
 if TYPE_CHECKING:
-    from pkb.judge import Judge
-    from pkb.judge.rigor import Rigor
-    from pkb.judge.trials import Setup
+    from pkb.judge.judge import Judge
+    from pkb.judge.setup.setup import Setup
+    from pkb.judge.timing.baseline_store import Stored
     from pkb.platforms import Platform
-    from pkb.stored import Stored
 
 INTERRUPTED = 130
 
@@ -54,22 +54,21 @@ def baseline(
 
     Example: pkb baseline level1 --suite kernelbench --dtype float32 --store baselines
     """
-    from pkb.stored import default_store
+    from pkb.judge.timing.baseline_store import default_store
 
     folder = store or default_store()
     if listing:
         return _print_stored(folder, platform)
     if problems is None:
         raise UsageError("name problems, such as `all`, or see what is stored with --list")
-    ahead.start()
-    from pkb.judge import Judge, Limits
-    from pkb.judge.baselines import modes_named
-    from pkb.judge.rigor import rigor_named
+    start_nursery()
+    from pkb.judge.judge import Judge
+    from pkb.protocol.compile_modes import parse_modes
 
-    chosen, wanted, enough = o.chosen_suite(suite).select(problems), modes_named(modes), rigor_named(rigor)
+    chosen, wanted, enough = o.chosen_suite(suite).select(problems), parse_modes(modes), find_rigor(rigor)
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
-        posed: dict[str, Any] = {"nproc": nproc, "size": o.chosen_size(size, m, n), "dtype": dtype, "inputs": inputs}
-        setups = [judge.pose(one, **posed) for one in chosen]
+        posed = ProblemSettings(nproc, o.chosen_size(size, m, n), dtype, inputs=inputs)
+        setups = [judge.pose(one, posed) for one in chosen]
         try:
             failed = sum(not _time(judge, setup, wanted, enough, folder, again) for setup in setups)
         except KeyboardInterrupt:
@@ -79,11 +78,11 @@ def baseline(
     raise typer.Exit(1 if failed else 0)
 
 
-def _time(judge: "Judge", setup: "Setup", modes: list[str], rigor: "Rigor", store: Path, again: bool) -> bool:
+def _time(judge: "Judge", setup: "Setup", modes: list[str], rigor: Rigor, store: Path, again: bool) -> bool:
     """Time what is missing, and store each mode as soon as it is timed; whether the reference could be timed."""
-    from pkb.judge.failure import Failure
+    from pkb.failure import Failure
+    from pkb.judge.timing.baseline_store import asked_here, read
     from pkb.runs import Damage
-    from pkb.stored import asked_here, read
 
     here = asked_here(setup, judge.platform)
     found = read(here.path(store))
@@ -118,9 +117,9 @@ def _in_words(times: dict[str, Any], cpu: bool) -> str:
 
 
 def _print_stored(store: Path, platform: str) -> None:
-    from pkb.cli.tables import print_columns
+    from pkb.cli.terminal import print_columns
+    from pkb.judge.timing.baseline_store import read_all
     from pkb.platforms import platform_named
-    from pkb.stored import read_all
 
     found, damaged = read_all(store)
     here = platform_named(platform)
@@ -134,7 +133,7 @@ def _print_stored(store: Path, platform: str) -> None:
 
 
 def _row(one: "Stored", here: "Platform") -> list[str]:
-    from pkb.judge.baselines import mode_of
+    from pkb.protocol.compile_modes import mode_of
 
     timed = [mode_of(mode) for mode, times in one.modes.items() if "failed" not in times]
     when = max(times["when"] for times in one.modes.values())[:10]
@@ -144,7 +143,7 @@ def _row(one: "Stored", here: "Platform") -> list[str]:
 
 
 def _holds(one: "Stored", here: "Platform") -> str:
-    from pkb.stored import machine
+    from pkb.judge.timing.baseline_store import machine
 
     differences = one.differences(replace(one, machine=machine(here, int(one.posed["world"]))))
     return ", ".join(differences) or "yes"

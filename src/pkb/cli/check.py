@@ -49,14 +49,15 @@ def check(
     Example: pkb check my_kernel.py --track scratch
     """
     from pkb.backends import backend_named, recognise
-    from pkb.screen import Severity, Track, all_rules, screen
+    from pkb.screen import Severity, all_rules, screen
+    from pkb.settings import find_track
 
     if rules:
         _print_rules(list(all_rules().values()), markdown)
         return
     if not files:
         raise UsageError("name the files to check, or --rules")
-    chosen = Track.named(track)
+    chosen = find_track(track)
     count: Counter[str] = Counter()
     for file in files:
         source = _read(file)
@@ -107,7 +108,7 @@ def _print_rules(rules: "list[Rule]", markdown: bool) -> None:
 
 
 def _row(rule: "Rule") -> str:
-    from pkb.screen import Track
+    from pkb.settings import Track
 
     cells = [f"`{rule.name}`", rule.sentence, rule.advice, *(rule.severity.get(track, "") for track in Track)]
     return f"| {' | '.join(cells)} |"

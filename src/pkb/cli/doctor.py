@@ -9,6 +9,8 @@ from typing import Any
 import typer
 
 from pkb.cli import options as o
+from pkb.problems.suite import load_problem
+from pkb.settings import ProblemSettings
 
 
 @dataclass
@@ -37,7 +39,7 @@ def doctor(as_json: o.Json = False) -> None:
 
 
 def _versions() -> list[Finding]:
-    from pkb.environment import versions
+    from pkb.provenance import versions
 
     found = versions()
     return [Finding("versions", True, ", ".join(f"{name} {version}" for name, version in found.items() if version))]
@@ -75,19 +77,18 @@ def _shared_memory() -> Finding:
 def _a_judgement() -> list[Finding]:
     """The proof of it all: judge a reference as its own candidate."""
     from pkb.candidate import Candidate
-    from pkb.judge import Judge
-    from pkb.registry import load
+    from pkb.judge.judge import Judge
 
-    problem = load(1)
+    problem = load_problem(1)
     with Judge() as judge:
-        record = judge.judge(judge.pose(problem, nproc=2, trials=1), Candidate.reference(problem))
+        record = judge.judge(judge.pose(problem, ProblemSettings(nproc=2, trials=1)), Candidate.reference(problem))
     seconds = sum(record.seconds.values())
     said = f"{problem.stem} at 2 ranks: {record.verdict} in {seconds:.1f} s"
     return [_sandbox(record.environment["sandbox"]), Finding("a judgement", record.correct, said)]
 
 
 def _sandbox(facts: dict[str, Any]) -> Finding:
-    from pkb.judge.sandbox import advice, closes, described
+    from pkb.judge.worlds.sandboxed import advice, closes, described
 
     if closes(facts):
         return Finding("sandbox", True, described(facts))

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkb import ahead
 from pkb.cli import options as o
-from pkb.cli.tables import kernel_lines, profile_lines
+from pkb.cli.terminal import kernel_lines, profile_lines
+from pkb.judge.worlds.prestart import start_nursery
+from pkb.settings import ProblemSettings
 
 if TYPE_CHECKING:
-    from pkb.judge.ncu import Ncu
-    from pkb.judge.profile import Profile
+    from pkb.judge.profiling.ncu import Ncu
+    from pkb.judge.profiling.trace import Profile
 
 
 def register(app: typer.Typer) -> None:
@@ -41,11 +42,12 @@ def dryrun(
 
     Example: pkb dryrun 13 --candidate my.py --profile --out traces
     """
-    ahead.start()
+    start_nursery()
     from pkb.candidate import Candidate
-    from pkb.judge import Judge, Limits
-    from pkb.judge.dryrun import dry_run
-    from pkb.judge.failure import Failure
+    from pkb.failure import Failure
+    from pkb.judge.judge import Judge
+    from pkb.settings import Limits
+    from pkb.tools.dryrun import dry_run
 
     found = o.chosen_suite(suite).load(problem)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
@@ -55,7 +57,9 @@ def dryrun(
         limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
         # ncu reaches into the ranks that it starts: they cannot be locked up.
         with Judge(platform, limits, "off" if ncu else sandbox, ncu.wrapper() if ncu else ()) as judge:
-            setup = judge.pose(found, nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
+            setup = judge.pose(
+                found, ProblemSettings(nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
+            )
             seen = dry_run(judge, setup, one, profile)
         for rank, lines in enumerate(seen.ranks):
             print(f"rank {rank}", *lines, sep="\n  ")
@@ -75,7 +79,7 @@ def dryrun(
 
 
 def _ncu(folder: Path, platform: str, nproc: int) -> "Ncu":
-    from pkb.judge.ncu import Ncu, refuse
+    from pkb.judge.profiling.ncu import Ncu, refuse
     from pkb.platforms import platform_named
 
     refuse(platform_named(platform), nproc)

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkb import ahead
 from pkb.cli import options as o
 from pkb.errors import UsageError
+from pkb.judge.worlds.prestart import start_nursery
+from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor, Tolerance, find_rigor, find_track
 
 if TYPE_CHECKING:
     from pkb.candidate import Candidate
-    from pkb.judge import Judge, Tolerance
-    from pkb.judge.rigor import Rigor
-    from pkb.judge.trials import Setup
-    from pkb.problem import Problem
+    from pkb.judge.judge import Judge
+    from pkb.judge.setup.setup import Setup
+    from pkb.problems.problem import Problem
     from pkb.record import Record
+    from pkb.settings import Rigor, Tolerance
 
     Stored = dict[str, dict[str, Any]]
     Job = tuple[Setup, Candidate, Stored]
@@ -73,29 +74,29 @@ def evaluate(
 
     Example: pkb eval 1-8,13 --solutions-dir solutions/triton --backend triton --nproc 4
     """
-    ahead.start()
-    from pkb.cli.tables import print_verdicts
-    from pkb.judge import Judge, Limits
-    from pkb.judge.baselines import baselines_named
+    start_nursery()
+    from pkb.cli.terminal import print_verdicts
+    from pkb.judge.judge import Judge
+    from pkb.protocol.compile_modes import parse_baselines
 
     jobs = _jobs(o.chosen_suite(suite).select(problems), candidate, solutions_dir, backend)
     _check_profiler(profile, out)
     timed = _rigor(measure_perf or bool(baselines), rigor, warm_cache)
-    extra = baselines_named(baselines)
+    extra = parse_baselines(baselines)
     if reuse_baselines and (warm_cache or not extra):
         raise UsageError("--reuse-baselines goes with --baselines, and without --warm-cache")
-    posed: dict[str, Any] = {
-        "nproc": nproc,
-        "size": o.chosen_size(size, m, n),
-        "dtype": dtype,
-        "trials": trials,
-        "inputs": inputs,
-    }
-    judged = {"tolerance": _tolerance(atol, rtol), "track": track, "rigor": timed, "profile": profile is not None}
+    posed = ProblemSettings(nproc, o.chosen_size(size, m, n), dtype, trials, inputs=inputs)
+    asked = JudgementSettings(
+        track=find_track(track),
+        tolerance=_tolerance(atol, rtol),
+        rigor=timed,
+        baselines=() if reuse_baselines else tuple(extra),
+        profile=profile is not None,
+    )
     with Judge(platform, Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout), sandbox) as judge:
-        setups = [judge.pose(problem, **posed) for problem, _ in jobs]
+        setups = [judge.pose(problem, posed) for problem, _ in jobs]
         known = [_stored(setup, judge, extra, timed, store) if reuse_baselines and timed else {} for setup in setups]
-        batch = _Batch(judge, judged | {"baselines": [] if reuse_baselines else extra}, out, resume)
+        batch = _Batch(judge, asked, out, resume)
         records = batch.run(list(zip(setups, [one for _, one in jobs], known, strict=True)), as_json)
     if not as_json:
         print_verdicts(records, out)
@@ -107,13 +108,13 @@ class _Batch:
     """Candidates that are judged one after the other, all in the same way."""
 
     judge: "Judge"
-    judged: dict[str, Any]
+    settings: JudgementSettings
     out: Path | None
     resume: bool
 
     def run(self, jobs: "list[Job]", as_json: bool) -> "list[Record]":
         """The records in order, each shown as soon as there is one. Ctrl+C ends the program."""
-        from pkb.cli.progress import watched
+        from pkb.cli.eval_progress import watched
 
         records: list[Record] = []
         try:
@@ -133,27 +134,26 @@ class _Batch:
         folder = self.out / setup.problem.stem / one.name if self.out else None
         if self.resume and folder and (record := self._earlier(folder, setup, one)):
             return record
-        return self.judge.judge(setup, one, **self.judged, stored=stored, out=folder, progress=step)
+        return self.judge.judge(setup, one, replace(self.settings, stored=stored), out=folder, progress=step)
 
     def _earlier(self, folder: Path, setup: "Setup", one: "Candidate") -> "Record | None":
         from pkb.runs import earlier
 
         # Where its weights come from is settled when it is judged.
-        asked = {key: value for key, value in setup.facts().items() if key != "state"} | {"track": self.judged["track"]}
-        timed = self.judged["rigor"] is not None
+        asked = {key: value for key, value in setup.facts().items() if key != "state"} | {"track": self.settings.track}
+        timed = self.settings.rigor is not None
         return earlier(folder, one.digest, self.judge.platform.name, asked, timed=timed)
 
 
-def _rigor(wanted: bool, name: str | None, warm_cache: bool) -> "Rigor | None":
+def _rigor(wanted: bool, name: str | None, warm_cache: bool) -> Rigor | None:
     """How to time, where any option asks for it."""
-    from pkb.judge.rigor import rigor_named
 
-    chosen = replace(rigor_named(name or "quick"), warm_cache=warm_cache)
+    chosen = replace(find_rigor(name or "quick"), warm_cache=warm_cache)
     return chosen if wanted or name or warm_cache else None
 
 
-def _stored(setup: "Setup", judge: "Judge", baselines: list[str], rigor: "Rigor", store: Path | None) -> "Stored":
-    from pkb.stored import asked_here, default_store, reusable
+def _stored(setup: "Setup", judge: "Judge", baselines: list[str], rigor: Rigor, store: Path | None) -> "Stored":
+    from pkb.judge.timing.baseline_store import asked_here, default_store, reusable
 
     return reusable(store or default_store(), asked_here(setup, judge.platform), baselines, rigor.name)
 
@@ -189,7 +189,6 @@ def _solution(folder: Path, problem: "Problem", backend: str | None) -> Path:
     return path
 
 
-def _tolerance(atol: float | None, rtol: float | None) -> "Tolerance | None":
-    from pkb.judge import Tolerance
+def _tolerance(atol: float | None, rtol: float | None) -> Tolerance | None:
 
     return None if atol is None and rtol is None else Tolerance(atol or 0.0, rtol or 0.0)

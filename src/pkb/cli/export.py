@@ -22,7 +22,7 @@ def export(
 
     Example: pkb export runs/mine runs/theirs --out records.jsonl
     """
-    from pkb.analyse import exchange
+    from pkb.analyse import export as exchange
     from pkb.runs import Run
 
     found = [Run(folder) for folder in runs]
@@ -40,7 +40,7 @@ def import_(
 
     Example: pkb import records.jsonl --run runs/theirs
     """
-    from pkb.analyse import exchange
+    from pkb.analyse import export as exchange
 
     count, damaged = exchange.read(file, run)
     _tell(map(str, damaged))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pkb.cli import options as o
-from pkb.cli.asking import Asking
-from pkb.cli.sharing import sharing
+from pkb.cli.generation_options import Asking
+from pkb.cli.shared_options import sharing
 
 if TYPE_CHECKING:
     from pkb.generate.budget import Budget

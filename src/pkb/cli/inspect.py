@@ -11,7 +11,7 @@ from pkb.errors import UsageError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pkb.problem import Problem
+    from pkb.problems.problem import Problem
 
 
 def register(app: typer.Typer) -> None:
@@ -59,9 +59,9 @@ def _saved(folder: Path) -> "dict[str, dict[str, Tensor]]":
 
 
 def _printed(ranks: "dict[str, dict[str, Tensor]]") -> list[str]:
-    from pkb.samples import sample_line
+    from pkb.base.tensors import describe_tensor
 
-    return [line for rank, tensors in ranks.items() for line in (rank, *_indented(tensors, sample_line))]
+    return [line for rank, tensors in ranks.items() for line in (rank, *_indented(tensors, describe_tensor))]
 
 
 def _indented(tensors: dict[str, Any], line: Any) -> list[str]:
@@ -96,7 +96,7 @@ def _difference(one: "Tensor | None", two: "Tensor | None") -> str:
 def _inputs(problem: "Problem", nproc: int | None, dtype: str, size: Any) -> list[str]:
     from torch import Tensor
 
-    from pkb.samples import sample_line
+    from pkb.base.tensors import describe_tensor
 
     lines = []
     world = nproc or problem.usual_world
@@ -104,5 +104,5 @@ def _inputs(problem: "Problem", nproc: int | None, dtype: str, size: Any) -> lis
         case = problem.case(size, dtype, world, rank, seed=rank + 1)
         lines.append(f"rank {rank}")
         for name, value in zip(problem.arguments, problem.inputs(case), strict=False):
-            lines.append(f"  {sample_line(name, value) if isinstance(value, Tensor) else f'{name}: {value!r}'}")
+            lines.append(f"  {describe_tensor(name, value) if isinstance(value, Tensor) else f'{name}: {value!r}'}")
     return lines

@@ -12,11 +12,12 @@ import typer
 
 from pkb.cli import options as o
 from pkb.errors import UsageError
+from pkb.settings import ProblemSettings
 
 if TYPE_CHECKING:
-    from pkb.judge import Judge
-    from pkb.judge.lint import Finding
-    from pkb.judge.trials import Setup
+    from pkb.judge.judge import Judge
+    from pkb.judge.setup.setup import Setup
+    from pkb.tools.lint import Finding
 
 _PAGE = """# How strong the problems are
 
@@ -55,8 +56,9 @@ def lint(
 
     Example: pkb lint 13 --nproc 4 --verbose
     """
-    from pkb.judge import Judge, Limits
-    from pkb.problem import dtype_named
+    from pkb.judge.judge import Judge
+    from pkb.problems.problem import dtype_named
+    from pkb.settings import Limits
 
     dtypes = [name.strip() for name in dtype.split(",")] if dtype else []
     for name in dtypes:
@@ -68,7 +70,7 @@ def lint(
         for problem in o.chosen_suite(suite).select(problems):
             for name in dtypes or (["float32"] if problem.builds else ["float32", "bfloat16"]):
                 try:
-                    setup = judge.pose(problem, nproc=nproc, dtype=name, trials=trials)
+                    setup = judge.pose(problem, ProblemSettings(nproc=nproc, dtype=name, trials=trials))
                 except UsageError as error:
                     print(f"pkb: {error}", file=sys.stderr)
                     continue
@@ -83,9 +85,9 @@ def lint(
 
 
 def _findings(judge: "Judge", setup: "Setup") -> "list[Finding]":
-    from pkb.judge.failure import Failure
-    from pkb.judge.lint import SURVIVED, Finding
-    from pkb.judge.lint import lint as findings_of
+    from pkb.failure import Failure
+    from pkb.tools.lint import SURVIVED, Finding
+    from pkb.tools.lint import lint as findings_of
 
     try:
         return list(findings_of(judge, setup))

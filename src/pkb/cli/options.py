@@ -8,8 +8,8 @@ import typer
 from pkb.errors import UsageError
 
 if TYPE_CHECKING:
-    from pkb.problem import Size
-    from pkb.registry import Suite
+    from pkb.problems.size import Size
+    from pkb.problems.suite import Suite
 
 PROFILERS = ("torch", "ncu")
 
@@ -79,14 +79,14 @@ def chosen_profiler(name: str | None) -> str | None:
 
 
 def chosen_suite(name: str) -> "Suite":
-    from pkb.registry import suite_named
+    from pkb.problems.suite import find_suite
 
-    return suite_named(name)
+    return find_suite(name)
 
 
 def chosen_size(name: str | None, m: int | None, n: int | None) -> "str | Size | None":
     """A Size from --m --n, or the name of one, or None for the usual one."""
-    from pkb.problem import Size
+    from pkb.problems.size import Size
 
     if (m is None) != (n is None):
         raise UsageError("give --m and --n together, or neither and use --size")

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from pkb.cli.sharing import sharing
-from pkb.cli.wanting import Wanting
+from pkb.cli.prompt_options import Wanting
+from pkb.cli.shared_options import sharing
 
 
 def register(app: typer.Typer) -> None:

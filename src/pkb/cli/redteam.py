@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkb import ahead
 from pkb.cli import options as o
+from pkb.judge.worlds.prestart import start_nursery
 
 if TYPE_CHECKING:
-    from pkb.judge import Judge
-    from pkb.redteam import Attempt, Finding
+    from pkb.judge.judge import Judge
+    from pkb.tools.redteam import Attempt, Finding
 
 _TABLE = "| row | file | tries | screen | got |\n|---|---|---|---|---|"
 
@@ -38,10 +38,10 @@ def redteam(
 
     Example: pkb redteam 5 m3 --no-kernels
     """
-    ahead.start()
-    from pkb.judge import Judge
+    start_nursery()
+    from pkb.judge.judge import Judge
     from pkb.platforms import platform_named
-    from pkb.redteam import attempts, honest_kernels, limits_on
+    from pkb.tools.redteam import attempts, honest_kernels, limits_on
 
     chosen = attempts(folder, rows or ())
     must_pass = [] if no_kernels else honest_kernels(kernels)
@@ -58,7 +58,7 @@ def redteam(
 
 
 def _staged(judge: "Judge", chosen: "Sequence[Attempt]", style: str, run: Path | None) -> "list[Finding]":
-    from pkb.redteam import stage
+    from pkb.tools.redteam import stage
 
     show = {"json": _as_json, "markdown": _as_markdown, "lines": _as_line}[style]
     findings = []
@@ -76,7 +76,7 @@ def _staged(judge: "Judge", chosen: "Sequence[Attempt]", style: str, run: Path |
 
 def _false_alarms(judge: "Judge", staged: "list[Attempt]", kernels: list[Path]) -> tuple[int, int]:
     """How many honest ones were judged, and how many of those did not pass."""
-    from pkb.redteam import honest
+    from pkb.tools.redteam import honest
 
     records = list(honest(judge, staged, kernels)) if kernels else []
     alarms = [record for record in records if not record.correct]

@@ -32,7 +32,7 @@ def report(
 
     Example: pkb report runs/before runs/after --out report
     """
-    from pkb.cli.tables import safe
+    from pkb.cli.terminal import safe
     from pkb.report import Report
 
     wanted = _formats(formats)
@@ -62,7 +62,7 @@ def _print(table: "Table") -> None:
     from rich.table import Table as Shown
     from rich.text import Text
 
-    from pkb.cli.tables import safe
+    from pkb.cli.terminal import safe
 
     # A pipe has no width: nothing is folded there.
     console = Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)

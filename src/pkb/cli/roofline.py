@@ -12,8 +12,8 @@ from pkb.cli import options as o
 from pkb.errors import UsageError
 
 if TYPE_CHECKING:
-    from pkb.analyse.light import Light, Scored
-    from pkb.roofline import Hardware
+    from pkb.analyse.speed_of_light import Light, Scored
+    from pkb.hardware.roofline import Hardware
 
 _DEFAULT = "h100_8"
 
@@ -48,8 +48,8 @@ def roofline(
     Example: pkb roofline all --hardware h100_8 --run runs/mine
     """
     from pkb.analyse import rows
-    from pkb.analyse.light import light, scored
-    from pkb.roofline import Hardware
+    from pkb.analyse.speed_of_light import light, scored
+    from pkb.hardware.roofline import Hardware
 
     if calibrate:
         _calibrate()
@@ -74,7 +74,7 @@ def roofline(
 
 
 def _calibrate() -> None:
-    from pkb.calibrate import calibrate, save
+    from pkb.hardware.calibrate import calibrate, save
 
     found = calibrate()
     path = save(found)
@@ -89,7 +89,7 @@ def _facts(hardware: "Hardware", posed: "list[Light]", scores: "list[Scored]") -
 
 
 def _print_lights(hardware: "Hardware", posed: "list[Light]") -> None:
-    from pkb.cli.tables import print_columns
+    from pkb.cli.terminal import print_columns
 
     print(f"{hardware.name}, {posed[0].world} ranks, {posed[0].dtype}; microseconds at the least")
     rows = [
@@ -101,7 +101,7 @@ def _print_lights(hardware: "Hardware", posed: "list[Light]") -> None:
 
 
 def _print_scores(scores: "list[Scored]") -> None:
-    from pkb.cli.tables import print_columns
+    from pkb.cli.terminal import print_columns
 
     if not scores:
         print("no record of these problems is both right and timed; `pkb eval --measure-perf` times")

@@ -3,15 +3,17 @@
 import contextlib
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
-from pkb.engine import Job, Phase, Site, Told
-from pkb.judge import Judge, Limits, cache
-from pkb.judge.admission import admit
-from pkb.judge.build import entry_of
-from pkb.judge.failure import Failure
-from pkb.judge.seen import Seen
+from pkb.engine import Job, OnPhase, Phase, Site
+from pkb.failure import Failure
+from pkb.judge.building import cache
+from pkb.judge.building.build import entry_of
+from pkb.judge.judge import Judge
+from pkb.judge.screening import admit
+from pkb.judge.state import Seen
 from pkb.record import Record, Verdict
-from pkb.screen import Track
+from pkb.settings import Limits
 
 
 class Stopped(Exception):
@@ -39,11 +41,11 @@ class LocalEngine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, job: Job, told: Told = lambda phase: None) -> Future[Record]:
+    def submit(self, job: Job, on_phase: OnPhase = lambda phase: None) -> Future[Record]:
         record: Future[Record] = Future()
         self._under_way.add(record)
         record.add_done_callback(self._under_way.discard)
-        self._building.submit(self._prepare, job, told, record)
+        self._building.submit(self._prepare, job, on_phase, record)
         return record
 
     def close(self) -> None:
@@ -57,31 +59,32 @@ class LocalEngine:
         for judge in (*self._builders, self.judge):
             judge.close()
 
-    def _prepare(self, job: Job, told: Told, record: Future[Record]) -> None:
+    def _prepare(self, job: Job, on_phase: OnPhase, record: Future[Record]) -> None:
         """Compile what there is to compile, then wait for the judge."""
         try:
-            entry = entry_of(job.candidate)
+            entry = entry_of(job.candidate())
             if entry and not cache.touch(entry):
-                told(Phase.BUILDING)
+                on_phase(Phase.BUILDING)
                 self._compile(job)
-            told(Phase.QUEUED)
+            on_phase(Phase.QUEUED)
         except Exception as error:
             record.set_exception(error)
             return
         with contextlib.suppress(RuntimeError):
             # Raised once the engine is closed, which cancels the record.
-            self._judging.submit(self._judge, job, told, record)
+            self._judging.submit(self._judge, job, on_phase, record)
 
     def _compile(self, job: Job) -> None:
-        """Into the cache. What does not compile, the judge is told of, so that it does not try again."""
+        """Into the cache. What does not compile, the judge is on_phase of, so that it does not try again."""
+        candidate = job.candidate()
         try:
-            admit(job.candidate, Track.named(job.judged.get("track", Track.ANY)))
+            admit(candidate, job.asked.track)
             builder = self._builder()
             self._go_on("build")
-            builder.make_ready(builder.pose(job.problem, **job.posed), job.candidate, Seen())
+            builder.make_ready(builder.pose(job.load_problem(), job.posed), candidate, Seen())
         except Failure as failure:
             if failure.verdict is Verdict.BUILD_FAILED:
-                self.judge.unbuildable[job.candidate.digest] = failure
+                self.judge.unbuildable[candidate.digest] = failure
 
     def _builder(self) -> Judge:
         """This thread's own, with its nursery up. Compilers need no GPU, whatever the platform of the ranks."""
@@ -92,20 +95,20 @@ class LocalEngine:
         _ = builder.nursery
         return builder
 
-    def _judge(self, job: Job, told: Told, record: Future[Record]) -> None:
+    def _judge(self, job: Job, on_phase: OnPhase, record: Future[Record]) -> None:
         if not record.set_running_or_notify_cancel():
             return
         try:
-            told(Phase.JUDGING)
-            record.set_result(self._judged(job))
+            on_phase(Phase.JUDGING)
+            record.set_result(self._make_record(job))
         except BaseException as error:
             record.set_exception(error)
 
-    def _judged(self, job: Job) -> Record:
+    def _make_record(self, job: Job) -> Record:
         if job.fresh:
             self.judge.draw_new_seeds()
-        setup = self.judge.pose(job.problem, **job.posed)
-        return self.judge.judge(setup, job.candidate, out=job.out, progress=self._go_on, **job.judged)
+        setup, out = self.judge.pose(job.load_problem(), job.posed), Path(job.out) if job.out else None
+        return self.judge.judge(setup, job.candidate(), job.asked, out=out, progress=self._go_on)
 
     def _go_on(self, step: str) -> None:
         """A judgement asks before each of its steps; between them, its own deadlines hold."""

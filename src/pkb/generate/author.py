@@ -7,7 +7,7 @@ from pkb.generate.budget import Budget
 from pkb.generate.experiment import Experiment
 from pkb.generate.extract import extract
 from pkb.generate.model import Model
-from pkb.generate.store import Turn
+from pkb.generate.sample_files import Turn
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pkb.errors import UsageError
 from pkb.generate.template import Template
-from pkb.problem import Problem
-from pkb.registry import Suite, load
+from pkb.problems.problem import Problem
+from pkb.problems.suite import Suite, load_problem
 
 _HOMES = (Path(__file__).parents[1] / "solutions", Path(__file__).parents[3] / "solutions")
 """In an installed package, and in a checkout."""
@@ -41,7 +41,7 @@ def examples_named(text: str) -> int:
 
 def _reference(name: str, shelf: str) -> Problem:
     tasks = next((home / shelf / "tasks" for home in _HOMES if (home / shelf / "tasks").is_dir()), None)
-    return Suite(tasks).load(name) if tasks else load(name)
+    return Suite(tasks).load(name) if tasks else load_problem(name)
 
 
 def _gives_away(example: Problem, asked: Problem) -> bool:

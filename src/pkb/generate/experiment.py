@@ -12,17 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pkb.base.atomic import write_whole
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.generate.feedback import follow_up
 from pkb.generate.model import Settings
 from pkb.generate.prompt import Wanted, prompt_for
-from pkb.generate.store import Place, Turn, digest
+from pkb.generate.sample_files import Place, Turn, digest
 from pkb.generate.template import Template
-from pkb.problem import Problem
+from pkb.problems.problem import Problem
 from pkb.record import Record
 from pkb.runs import RECORD, SOURCE
-from pkb.whole import write_whole
 
 
 class Stage(StrEnum):

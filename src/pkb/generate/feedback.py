@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.generate.store import Turn
+from pkb.generate.sample_files import Turn
 from pkb.generate.template import Template
-from pkb.judge.trials import FIRST_TIMED_TRIAL, HIDDEN_TRIAL, PROBE_TRIAL
+from pkb.judge.setup.setup import FIRST_TIMED_TRIAL, HIDDEN_TRIAL, PROBE_TRIAL
 from pkb.record import Record, Verdict
 
 KINDS = ("g", "ge", "gep")

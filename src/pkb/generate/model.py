@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.generate.secrets import without_secrets
+from pkb.generate.redact import without_secrets
 
 Message = Mapping[str, str]
 """role and content"""

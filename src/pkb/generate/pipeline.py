@@ -13,8 +13,9 @@ from pkb.generate.author import Author, Written
 from pkb.generate.budget import BudgetSpent
 from pkb.generate.experiment import Experiment, Stage
 from pkb.generate.model import AskFailed
-from pkb.generate.store import Turn, digest
+from pkb.generate.sample_files import Turn, digest
 from pkb.record import Record, Verdict
+from pkb.settings import JudgementSettings, ProblemSettings
 
 _POLL_S = 0.2
 """How often we look whether another process has finished a sample."""
@@ -27,14 +28,14 @@ class Judging:
     """How samples are judged as they arrive."""
 
     engine: Engine
-    posed: dict[str, Any]
-    judged: dict[str, Any]
+    posed: ProblemSettings
+    asked: JudgementSettings
 
     def job(self, experiment: Experiment, turn: Turn) -> Job:
         # What a model was told of one turn must not help it in the next.
         fresh = turn.number > 1 or bool(experiment.method.facts)
         candidate = experiment.candidate(turn)
-        return Job(experiment.problem, candidate, self.posed, self.judged, turn.folder, fresh)
+        return Job.of(experiment.problem, candidate, self.posed, self.asked, turn.folder, fresh)
 
 
 class Watch:

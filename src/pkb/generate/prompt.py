@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.generate.arguments import argument_lines, constructor_lines
+from pkb.generate.argument_docs import argument_lines, constructor_lines
 from pkb.generate.examples import examples
 from pkb.generate.outline import outline
 from pkb.generate.template import Template
-from pkb.problem import Problem
-from pkb.roofline import Hardware
-from pkb.screen import Severity, Track, all_rules
+from pkb.hardware.roofline import Hardware
+from pkb.problems.problem import Problem
+from pkb.screen import Severity, all_rules
+from pkb.settings import Track, find_track
 
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _PACKAGE = Path(__file__).parents[1]
@@ -72,8 +73,8 @@ def _values(problem: Problem, wanted: Wanted, template: Template) -> dict[str, s
         "worlds": ", ".join(map(str, problem.worlds(size))),
         "notes": "\n".join(_notes(problem, template)),
         "track": wanted.track,
-        "track_text": template.filled("track", Track.named(wanted.track), {}),
-        "barred": "\n".join(_barred(Track.named(wanted.track), template)),
+        "track_text": template.filled("track", find_track(wanted.track), {}),
+        "barred": "\n".join(_barred(find_track(wanted.track), template)),
         "how": template.parts["how"].strip(),
         "library": "\n".join(_library(template)),
         "precision_text": template.filled("precision", wanted.precision, {}),

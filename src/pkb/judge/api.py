@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pkb.candidate import Candidate
-from pkb.judge.compare import Tolerance
 from pkb.judge.judge import Judge
-from pkb.judge.rigor import rigor_named
-from pkb.problem import Problem, Size
+from pkb.problems.problem import Problem
+from pkb.problems.size import Size
 from pkb.record import Record
+from pkb.settings import JudgementSettings, ProblemSettings, Tolerance, find_rigor, find_track
 
 
 def evaluate(
@@ -39,12 +39,14 @@ def evaluate(
     the process.
     """
     judge = _resident(platform, sandbox)
-    setup = judge.pose(problem, nproc=nproc, size=size, dtype=dtype, trials=trials, inputs=inputs)
-    candidate = _candidate(source_or_path, backend)
-    folder = Path(out) if out else None
-    chosen = rigor_named(rigor) if measure_perf else None
-    asked: dict[str, Any] = {"tolerance": tolerance, "track": track, "rigor": chosen, "baselines": baselines}
-    return judge.judge(setup, candidate, out=folder, **asked)
+    asked = JudgementSettings(
+        track=find_track(track),
+        tolerance=tolerance,
+        rigor=find_rigor(rigor) if measure_perf else None,
+        baselines=tuple(baselines),
+    )
+    setup = judge.pose(problem, ProblemSettings(nproc, size, dtype, trials, inputs=inputs))
+    return judge.judge(setup, _candidate(source_or_path, backend), asked, out=Path(out) if out else None)
 
 
 def _candidate(source_or_path: Any, backend: str | None) -> Candidate:

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from pkb.candidate import Candidate
-from pkb.judge.profilers import TRACE
-from pkb.judge.seen import Seen
+from pkb.judge.state import Seen
+from pkb.rank.profilers import TRACE
 from pkb.record import Record
 from pkb.runs import keep
 

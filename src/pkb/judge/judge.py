@@ -1,40 +1,34 @@
 """The judge: what all judgements share, the secret, the sandbox, the nursery of ranks and the references."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 from pkb.candidate import Candidate
-from pkb.environment import environment
 from pkb.errors import UsageError
-from pkb.judge import artifacts, cache
-from pkb.judge.build import build, entry_of, extensions
-from pkb.judge.channel import Message
-from pkb.judge.check import Wrong
-from pkb.judge.compare import Tolerance
-from pkb.judge.extensions import NEEDED
-from pkb.judge.failure import Failure
-from pkb.judge.judgement import Asked, Judgement, Progress
-from pkb.judge.limits import Limits
-from pkb.judge.nursery import Nursery
-from pkb.judge.reference import References
-from pkb.judge.reference_times import Times, reference_times
-from pkb.judge.rigor import Rigor
-from pkb.judge.sandbox import Sandbox
-from pkb.judge.seeds import Seeds
-from pkb.judge.seen import Seen
-from pkb.judge.spares import Spares
-from pkb.judge.trials import Setup
-from pkb.judge.world import World
+from pkb.failure import Failure
+from pkb.judge import artifacts
+from pkb.judge.building import cache
+from pkb.judge.building.build import build, entry_of, extensions
+from pkb.judge.correctness.check import Wrong
+from pkb.judge.correctness.reference import References
+from pkb.judge.judgement import Judgement, Progress
+from pkb.judge.setup.seeds import Seeds
+from pkb.judge.setup.setup import Setup
+from pkb.judge.state import Seen
+from pkb.judge.timing.reference_times import Times, reference_times
+from pkb.judge.worlds.nursery import Nursery
+from pkb.judge.worlds.pool import Spares
+from pkb.judge.worlds.sandboxed import Sandbox
+from pkb.judge.worlds.world import World
 from pkb.platforms import platform_named
-from pkb.problem import Problem, Size
+from pkb.problems.problem import Problem
+from pkb.problems.suite import load_problem
+from pkb.protocol.channel import Message
+from pkb.provenance import environment
+from pkb.rank.extensions import NEEDED
 from pkb.record import Record, Verdict
-from pkb.registry import load
-from pkb.screen import Track
-
-INPUTS = ("sound", "published")
+from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
 
 class Judge:
@@ -101,53 +95,27 @@ class Judge:
         """So that nothing learnt from earlier judgements tells of the next ones' inputs."""
         self.seeds, self.references = Seeds(), References()
 
-    def pose(
-        self,
-        problem: Problem | str | int,
-        *,
-        nproc: int | None = None,
-        size: str | Size | None = None,
-        dtype: str = "float32",
-        trials: int | None = None,
-        calls: int = 3,
-        inputs: str = "sound",
-    ) -> Setup:
-        """Fix everything that reference and candidate share. Raises UsageError when it cannot be posed.
-
-        `inputs` of a model are `sound`, or `published`: drawn as its file says, at the one size, with its own weights.
-        """
-        found = problem if isinstance(problem, Problem) else load(problem)
-        world, most = nproc or found.usual_world, self.platform.most_ranks()
+    def pose(self, problem: Problem | str | int, settings: ProblemSettings | None = None) -> Setup:
+        """Fix everything that reference and candidate share. Raises UsageError when it cannot be posed."""
+        found, asked = problem if isinstance(problem, Problem) else load_problem(problem), settings or ProblemSettings()
+        world, most = asked.nproc or found.usual_world, self.platform.most_ranks()
         if most is not None and world > most:
             raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {world}; lower --nproc")
-        if inputs not in INPUTS:
-            raise UsageError(f"unknown inputs {inputs!r}; choose from {', '.join(INPUTS)}")
-        rounds = trials or found.usual_trials
-        setup = Setup(found, found.size(size), dtype, world, rounds, calls, self.limits)
-        return setup.of_a_model(inputs == "published") if found.builds else setup
+        rounds = asked.trials or found.usual_trials
+        setup = Setup(found, found.size(asked.size), asked.dtype, world, rounds, asked.calls, self.limits)
+        return setup.of_a_model(asked.inputs == "published") if found.builds else setup
 
     def judge(
         self,
         setup: Setup,
         candidate: Candidate,
+        settings: JudgementSettings | None = None,
         *,
-        tolerance: Tolerance | None = None,
-        track: str = Track.ANY,
-        screen: bool = True,
-        rigor: Rigor | None = None,
-        baselines: Sequence[str] = (),
-        stored: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-        profile: bool = False,
         out: Path | None = None,
         progress: Progress = lambda step: None,
     ) -> Record:
-        """Judge one candidate, and time it if a rigor is given. Whatever it does is a verdict, never an exception.
-
-        Without `screen` the candidate runs whatever its source shows, and the checks that follow stand alone.
-        `stored` are times of further baselines, as `pkb.stored.reusable` has them.
-        """
-        asked = Asked(tolerance, Track.named(track), screen, rigor, baselines, stored, profile)
-        judgement = Judgement(self, setup, candidate, asked, progress)
+        """Judge one candidate, and time it if the settings have a rigor. Whatever it does is a verdict."""
+        judgement = Judgement(self, setup, candidate, settings or JudgementSettings(), progress)
         record = judgement.run()
         if out:
             artifacts.save(out, record, candidate, judgement.seen)

@@ -1,30 +1,28 @@
 """One judgement: problem and candidate in, record out. Read this file top to bottom for the whole story."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pkb.candidate import Candidate
-from pkb.environment import environment
-from pkb.judge.admission import admit
-from pkb.judge.check import check_trial
-from pkb.judge.compare import Tolerance
-from pkb.judge.conduct import check_conduct, check_kept, left_behind
-from pkb.judge.control import Control, controlled, is_needed
-from pkb.judge.failure import Failure
-from pkb.judge.kernels import check_kernels
-from pkb.judge.pace import with_stored
-from pkb.judge.profile import Profile, profile_of, take_profile
-from pkb.judge.results import Outputs, order_trial
-from pkb.judge.rigor import Rigor
-from pkb.judge.seen import Seen
-from pkb.judge.timing import measure
-from pkb.judge.trials import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Setup
-from pkb.judge.world import World
+from pkb.failure import Failure
+from pkb.judge.correctness.check import check_trial
+from pkb.judge.correctness.conduct import check_conduct, check_kept, left_behind
+from pkb.judge.correctness.results import Outputs, order_trial
+from pkb.judge.correctness.vendor_kernels import check_kernels
+from pkb.judge.profiling.trace import Profile, profile_of, take_profile
+from pkb.judge.screening import admit
+from pkb.judge.setup.setup import BY_SEED, HIDDEN_TRIAL, PROBE_TRIAL, Setup
+from pkb.judge.state import Seen
+from pkb.judge.timing.aa_control import Control, controlled, is_needed
+from pkb.judge.timing.measure import measure
+from pkb.judge.worlds.world import World
+from pkb.provenance import environment
 from pkb.record import Pace, Record
-from pkb.screen import Track
+from pkb.settings import JudgementSettings, Rigor, Tolerance, Track
+from pkb.speedup import with_stored
 
 if TYPE_CHECKING:
     from pkb.judge.judge import Judge
@@ -33,21 +31,10 @@ Progress = Callable[[str], None]
 _EXTRA = {HIDDEN_TRIAL: " + a hidden size", PROBE_TRIAL: " + a probe"}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is wanted of a judgement, as the arguments of Judge.judge."""
-
-    tolerance: Tolerance | None
-    track: Track
-    screen: bool
-    rigor: Rigor | None
-    baselines: Sequence[str]
-    stored: Mapping[str, Mapping[str, Any]]
-    profile: bool
-
-
 class Judgement:
-    def __init__(self, judge: "Judge", setup: Setup, candidate: Candidate, asked: Asked, progress: Progress):
+    def __init__(
+        self, judge: "Judge", setup: Setup, candidate: Candidate, asked: JudgementSettings, progress: Progress
+    ):
         self.judge, self.setup, self.candidate, self.asked = judge, setup, candidate, asked
         self.progress = progress
         self.seen = Seen()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from pkb.errors import UsageError
-from pkb.roofline import Hardware
+from pkb.hardware.roofline import Hardware
 
 
 class Clock(Protocol):

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from pkb.home import home
+from pkb.base.paths import home
+from pkb.hardware.roofline import Hardware
 from pkb.platforms import _nvidia, _nvml
-from pkb.roofline import Hardware
 
 _JITTER_S = 2e-3
 _CYCLES_PER_S = 2e9

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pkb.platforms._lag import lag
+from pkb.platforms._slow_rank import lag
 
 _ARITHMETIC = ("binary_op", "unary_op", "ternary_op", "create_fma", "create_dot")
 _ATOMICS = ("create_atomic_cas", "create_atomic_rmw", "create_atomic_load", "create_atomic_poll")

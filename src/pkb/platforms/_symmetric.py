@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pkb.platforms._lag import lag
+from pkb.platforms._slow_rank import lag
 
 _ALIGNMENT = 4096
 _SPINS_BEFORE_SLEEP = 100

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from pkb.platforms._lag import set_lag
-from pkb.roofline import Hardware
+from pkb.hardware.roofline import Hardware
+from pkb.platforms._slow_rank import set_lag
 
 _MEMORY_SHARE = 0.6
 _LAG_SHARE = 0.25

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pkb
 from pkb.analyse import Row, compared, failures, fast_p_curve, leaderboard, rows
 from pkb.analyse.compare import CPU
-from pkb.analyse.reading import PUBLISHED
+from pkb.analyse.rows import PUBLISHED
+from pkb.base.atomic import write_whole
 from pkb.errors import UsageError
 from pkb.record import Verdict
 from pkb.report.cells import Table
 from pkb.report.markdown import markdown
 from pkb.report.page import html
-from pkb.report.parts import finite
+from pkb.report.sample_detail import finite
 from pkb.report.tables import PS, Turns, by_run, lines, tables, turn_lines
 from pkb.runs import Damage
-from pkb.whole import write_whole
 
 if TYPE_CHECKING:
-    from pkb.registry import Suite
+    from pkb.problems.suite import Suite
 
 FILES = {"md": "report.md", "csv": "report.csv", "json": "report.json", "html": "index.html"}
 _TURNS = "turns.csv"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from pkb.analyse import Row, fast_p_curve, speedups
 from pkb.errors import UsageError
-from pkb.registry import load
+from pkb.problems.suite import load_problem
 from pkb.report.cells import Cell, Table
-from pkb.report.parts import finite, part
+from pkb.report.sample_detail import finite, part
 from pkb.report.tables import Line, by_run, lines
 
 if TYPE_CHECKING:
-    from pkb.registry import Suite
+    from pkb.problems.suite import Suite
     from pkb.report import Report
 
 MOST_PARTS = 5000
@@ -117,7 +117,7 @@ def _references(rows: list[Row], suite: "Suite") -> dict[str, str]:
     """By problem, of those that the suite has, or else the shipped ones."""
     found = {}
     for problem in dict.fromkeys(row.problem for row in rows):
-        for loaded in (suite.load, load):
+        for loaded in (suite.load, load_problem):
             with contextlib.suppress(UsageError):
                 found[problem] = loaded(problem).shown()
                 break

@@ -17,9 +17,9 @@ from pkb.analyse import (
     leaderboard,
     speedups,
 )
+from pkb.analyse.bootstrap import geometric_mean
 from pkb.analyse.compare import CPU
-from pkb.analyse.estimate import geometric_mean
-from pkb.analyse.reading import PUBLISHED
+from pkb.analyse.rows import PUBLISHED
 from pkb.analyse.tables import KS
 from pkb.report.cells import (
     Cell,

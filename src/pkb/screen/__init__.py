@@ -9,9 +9,10 @@ import warnings
 from dataclasses import dataclass
 
 from pkb.backends import Backend
-from pkb.screen.circles import TooComplex
 from pkb.screen.facts import Facts, Hit
-from pkb.screen.rule import Found, Rule, Severity, Track, all_rules
+from pkb.screen.fixpoint import TooComplex
+from pkb.screen.rule import Found, Rule, Severity, all_rules
+from pkb.settings import Track
 
 __all__ = ["Finding", "Rule", "Severity", "Track", "all_rules", "screen"]
 

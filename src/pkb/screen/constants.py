@@ -6,7 +6,7 @@ from itertools import islice, product
 from typing import Any
 
 from pkb.screen import folding
-from pkb.screen.circles import TooComplex
+from pkb.screen.fixpoint import TooComplex
 from pkb.screen.folding import CannotFold
 from pkb.screen.scopes import Assigned, Scope
 from pkb.screen.values import MOST_VALUES, SOME_TENSOR, UNKNOWN, Dotted, Folded, Value

@@ -9,11 +9,11 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from pkb.screen.c_source import Identifier
-from pkb.screen.circles import TooComplex
+from pkb.screen.compiled_sources import Text, texts_of
+from pkb.screen.fixpoint import TooComplex
 from pkb.screen.names import Names
 from pkb.screen.reader import RUNNERS, Reader, Reference, Use
 from pkb.screen.scopes import Assigned, Definition, Function, Scope
-from pkb.screen.texts import Text, texts_of
 from pkb.screen.values import Folded, Local, Value
 
 ENTRIES = ("solution", "ModelNew")

@@ -8,8 +8,8 @@ import builtins
 from collections.abc import Iterable
 
 from pkb.screen import folding
-from pkb.screen.circles import Circles
 from pkb.screen.constants import Constants
+from pkb.screen.fixpoint import Circles
 from pkb.screen.functions import CALLED, argument_for, calls_by_name, may_be_tensor, returned_by
 from pkb.screen.scopes import Assigned, Binding, Defined, Imported, Parameter, Scope, scopes_of
 from pkb.screen.torch_names import TENSOR, UNKNOWN_NAME, joined, returned

@@ -9,21 +9,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Protocol
 
-from pkb.errors import UsageError
 from pkb.screen.facts import Facts
-
-
-class Track(StrEnum):
-    ANY = "any"
-    """Whatever is fastest, libraries included."""
-    SCRATCH = "scratch"
-    """Communication and products of matrices are the candidate's own work."""
-
-    @classmethod
-    def named(cls, name: str) -> "Track":
-        if name not in list(cls):
-            raise UsageError(f"unknown track {name!r}; choose from {', '.join(cls)}")
-        return cls(name)
+from pkb.settings import Track
 
 
 class Severity(StrEnum):

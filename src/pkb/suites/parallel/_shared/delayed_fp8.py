@@ -2,7 +2,7 @@
 
 import torch
 
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 HISTORY = 16
 LARGEST_CODE = 448.0

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 EXPERTS, TOP_K, WIDTH = 8, 2, 128
 

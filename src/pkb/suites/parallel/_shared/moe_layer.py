@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from pkb import Cost
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 INNER = 128
 ROUTER_SCALE = 0.6

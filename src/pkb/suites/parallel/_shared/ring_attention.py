@@ -1,7 +1,7 @@
 """Shapes, inputs and costs of attention over a sequence that is spread over a ring of ranks."""
 
 from pkb import link
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 HEADS, WIDTH, HIDDEN = 8, 64, 512
 

@@ -1,7 +1,7 @@
 """Inputs and costs of the exchanges of sequence shards for head shards."""
 
 from pkb import Cost
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 HEADS, WIDTH = 8, 64
 # By turns: the order of batch, tokens and heads. The elements of a head come last.

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, ordered_heads
 
 

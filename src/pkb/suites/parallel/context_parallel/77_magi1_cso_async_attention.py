@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size, link
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 
 def heads_to_ranks(x: torch.Tensor, world: int, group: dist.ProcessGroup | None) -> torch.Tensor:

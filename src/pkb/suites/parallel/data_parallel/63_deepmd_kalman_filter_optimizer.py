@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 
 def gathered_blocks(blocks: list[torch.Tensor]) -> list[torch.Tensor]:

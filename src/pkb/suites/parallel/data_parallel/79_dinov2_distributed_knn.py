@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 
 def broadcast_queries(own: torch.Tensor, owner: int, group: dist.ProcessGroup | None) -> torch.Tensor:

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 from pkb.suites.parallel._shared.moe_dispatch import CHOICES, EXPERTS, dispatch_sizes, even_flow, routing, tokens
 
 

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 
 def gathered(x: torch.Tensor, dim: int, group: dist.ProcessGroup | None) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 from pkb.suites.parallel._shared.gnn_exchange import row_counts, sent_and_received
 
 

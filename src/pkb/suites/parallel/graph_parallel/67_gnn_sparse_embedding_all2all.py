@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 
 def exchange(rows: torch.Tensor, sent: list[int], received: list[int], group) -> torch.Tensor:

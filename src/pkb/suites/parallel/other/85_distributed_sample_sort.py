@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
-from pkb.cost import Link
+from pkb.problems.cost import Link
 
 
 def sizes_of_all(local: torch.Tensor, group: dist.ProcessGroup | None) -> list[int]:

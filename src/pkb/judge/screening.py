@@ -1,0 +1,27 @@
+"""The static screen as the judge asks it: reject, or let in with warnings."""
+
+from dataclasses import asdict
+from typing import Any
+
+from pkb.candidate import Candidate
+from pkb.failure import Failure
+from pkb.record import Verdict
+from pkb.screen import Severity, screen
+from pkb.settings import Track
+
+
+def admit(candidate: Candidate, track: Track) -> list[dict[str, Any]]:
+    """The warnings. Raises Failure when a finding rejects the candidate."""
+    findings = screen(candidate.source, candidate.backend, track)
+    grave = [finding for finding in findings if finding.severity is Severity.REJECT]
+    if grave:
+        first = grave[0]
+        raise Failure(
+            Verdict.REJECTED,
+            f"line {first.line}: {first.sentence} (rule {first.rule}); {first.advice}",
+            check="screen",
+            rule=first.rule,
+            line=first.line,
+            findings=[asdict(finding) for finding in findings],
+        )
+    return [asdict(finding) for finding in findings]

@@ -1,0 +1,41 @@
+"""Start the nursery before it is needed: it imports torch while the judge's own process still does."""
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from pkb.sandbox.scrub import ONE_THREAD, scrub_environment
+
+_SOURCES = Path(__file__).parents[3]
+_started: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
+_taking = threading.Lock()
+
+
+def start_nursery(wrapper: Sequence[str] = ()) -> None:
+    """Start a nursery process now; the next `take_nursery` returns it. Unused, it ends with this process."""
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen(
+        [*wrapper, sys.executable, "-P", "-m", "pkb.nursery.main"],
+        env={**scrub_environment(), **ONE_THREAD, "PYTHONPATH": str(_SOURCES)},
+        # The one descriptor that a wrapper is sure to hand on.
+        stdin=theirs.fileno(),
+        stdout=subprocess.DEVNULL,
+        # Its own session: Ctrl+C reaches the judge alone, which then ends the ranks in order.
+        start_new_session=True,
+    )
+    theirs.close()
+    _started.append((process, ours))
+
+
+def take_nursery(wrapper: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Return a nursery process that waits for its settings, and our end of its channel.
+
+    Under a wrapper it is always a new process.
+    """
+    with _taking:
+        if wrapper or not _started:
+            start_nursery(wrapper)
+        return _started.pop()

@@ -1,0 +1,143 @@
+"""Timed blocks inside one rank.
+
+The device is held back by a spin until the host is so far ahead that it stays so, and launching is not what is
+measured. Before each call the ranks meet at a barrier of our own; marks on the device stand around the call.
+"""
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pkb.base.pytree import mapped, oddity, tensors
+from pkb.platforms import Platform
+from pkb.protocol.channel import Message
+from pkb.rank.call import Call
+
+Solution = Callable[..., Any]
+
+_KEPT_BYTES = 256 << 20
+_OWN_SEGMENT = 32 << 20
+"""Too large for torch's allocator to put anything else beside it."""
+_LATE_S = 4e-6
+_STAGGERED, _STAGGERED_EACH = 128, 8
+"""Launches at the most, before a block and before each of its calls."""
+_POISON = 0xFF
+"""NaN in every float, and no index into anything."""
+
+
+class Stopwatch:
+    def __init__(self, platform: Platform, world: int, device: torch.device):
+        self.clock = platform.clock()
+        self.meet = _meeting(device) if world > 1 else _alone
+        self.synchronize, self.tidy = platform.synchronize, platform.tidy
+        self.kept: dict[int, Any] = {}
+        """Outputs of the last block, by call."""
+        self._output_bytes: list[int] = []
+        self._device = device
+
+    def warm(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
+        self.tidy()
+        for call in itertools.islice(itertools.cycle(calls), count):
+            call.begin()
+            self._look_at(solution(*call.spare_args()))
+        self.synchronize()
+
+    def block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool, keep_from: int) -> Message:
+        """Time each call once. All outputs are kept, or from call `keep_from` on as many as there is room for."""
+        self.kept = {}
+        room = _KEPT_BYTES
+        if len(calls) * sum(self._output_bytes) <= room:
+            keep_from = 0
+        marks, odd, queued = [], None, True
+        self.synchronize()
+        start = time.perf_counter()
+        self.clock.hold_back(spin_s)
+        if flush:
+            # Once is enough: no two calls of a block share arguments. Code stays as warm as it is in real use.
+            self.clock.flush()
+        self._stagger(_STAGGERED)
+        for k, call in enumerate(calls):
+            self._poison()
+            self._stagger(_STAGGERED_EACH)
+            # In an order of its own each time: who comes last would otherwise be settled for good, and matter.
+            self.clock.dawdle(random.uniform(0, _LATE_S))
+            call.begin()
+            self.meet()
+            before = self.clock.mark()
+            output = solution(*call.args)
+            marks.append((before, self.clock.mark()))
+            queued = queued and not self.clock.has_passed(before)
+            odd = odd or oddity(output)
+            self._look_at(output)
+            if k >= keep_from and (k == keep_from or room >= sum(self._output_bytes)):
+                room -= sum(self._output_bytes)
+                self.kept[k] = mapped(output, _copied)
+        host_s = time.perf_counter() - start
+        self.synchronize()
+        spans = [self.clock.nanoseconds(before, after) for before, after in marks]
+        return {"ns": spans, "host_s": host_s, "queued": queued, "kept": sorted(self.kept), "odd": odd}
+
+    def stretch(self, calls: Sequence[Call], solution: Solution, spin_s: float) -> None:
+        """Make each call once, and keep what it returns."""
+        self.clock.hold_back(spin_s)
+        for k, call in enumerate(calls):
+            call.begin()
+            self.meet()
+            self.kept[k] = solution(*call.args)
+        self.synchronize()
+
+    @property
+    def output_bytes(self) -> int:
+        """Of the last output; 0 before the first."""
+        return sum(self._output_bytes)
+
+    def _stagger(self, most: int) -> None:
+        """Launch something that takes no time, now and then: a call's launches are not to lie at the same place of the
+        device's queue in each block. On an H200 it is faster at some places than at others."""
+        for _ in range(random.randrange(most)):
+            self.clock.dawdle(0)
+
+    def _look_at(self, output: Any) -> None:
+        self._output_bytes = [tensor.nbytes for tensor in tensors(output)]
+
+    def _poison(self) -> None:
+        _poison(self._output_bytes, self._device)
+
+
+def poison(results: Any, device: torch.device) -> None:
+    """Take as much memory as these results did, fill it with NaN, and let go of it.
+
+    The next result is likely to lie there: what a call does not write stays wrong.
+    """
+    _poison([tensor.nbytes for tensor in tensors(results)], device)
+
+
+def _poison(sizes: Sequence[int], device: torch.device) -> None:
+    taken = [torch.full((count,), _POISON, dtype=torch.uint8, device=device) for count in sizes]
+    del taken
+
+
+def _meeting(device: torch.device) -> Callable[[], None]:
+    """A barrier between the ranks, on the device, over symmetric memory that nobody else uses. Collective."""
+    import torch.distributed._symmetric_memory as symm_mem
+
+    rendezvous: Any = symm_mem.rendezvous
+    buffer = symm_mem.empty(_OWN_SEGMENT, dtype=torch.uint8, device=device)
+    handle = rendezvous(buffer, dist.group.WORLD)
+    # The last one: should a candidate's buffer share our signal pad, its channels begin at the other end.
+    channel = handle.signal_pad_size // (4 * handle.world_size) - 1
+    return lambda: handle.barrier(channel)
+
+
+def _alone() -> None:
+    """A world of one has nobody to meet."""
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone()

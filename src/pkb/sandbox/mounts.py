@@ -1,0 +1,106 @@
+"""The file system of a cell: a root of its own that shows chosen paths, where they always were, and no others."""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from pkb.sandbox.linux import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    mount,
+)
+
+_PRIVATE_OPTIONS = "mode=1777,size=10%"
+_LOCKED = {"nosuid": MS_NOSUID, "nodev": MS_NODEV, "noexec": MS_NOEXEC}
+"""Options of a mount that a remount may not take away."""
+_NAMES = {
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n::ffff:127.0.0.1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+"""Replaced, so that nobody waits for a name server that cannot be reached."""
+_LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
+
+
+def build_root(
+    root: str, readable: list[str], private: tuple[str, ...], writable: list[str], emptied: Sequence[str] = ()
+) -> None:
+    """Mount it all below `root`, in this process's own mount namespace. What is only readable cannot be changed; the
+    folders `emptied` are empty."""
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
+    for folder in private:
+        os.makedirs(root + folder, exist_ok=True)
+        mount("tmpfs", root + folder, "tmpfs", MS_NOSUID | MS_NODEV, _PRIVATE_OPTIONS)
+    for path in readable:
+        if path in _NAMES:
+            _write(root + path, _NAMES[path])
+        else:
+            _show(path, root)
+    for path in writable:
+        _show(path, root)
+    for path in emptied:
+        mount("tmpfs", root + path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4k")
+    for name, target in _LINKS.items():
+        os.symlink(f"/proc/self/{target}", f"{root}/dev/{name}")
+    os.mkdir(f"{root}/proc")
+    make_read_only(root, {root + path for path in private}, tuple(root + path for path in writable))
+
+
+def mount_proc(root: str) -> bool:
+    """Show the processes of this process's namespace only, where a container's masks allow it; whether they did."""
+    try:
+        mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except OSError:
+        mount("/proc", f"{root}/proc", flags=MS_BIND | MS_REC)
+        return False
+    return True
+
+
+def close_proc(proc: str, gpu: bool) -> None:
+    """Nothing in it can be changed; but CUDA wants to write to its own process's entry, so then only settings are."""
+    if gpu:
+        mount(f"{proc}/sys", f"{proc}/sys", flags=MS_BIND | MS_REC)
+    make_read_only(f"{proc}/sys" if gpu else proc)
+
+
+def _show(path: str, root: str) -> None:
+    target = root + path
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), target)
+        return
+    if os.path.isdir(path):
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.exists(target):
+        os.close(os.open(target, os.O_CREAT))
+    mount(path, target, flags=MS_BIND | MS_REC)
+
+
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def make_read_only(top: str, besides: Collection[str] = (), below: tuple[str, ...] = ()) -> None:
+    """All mounts at and below a folder, but not those at `besides`, nor at and below `below`."""
+    for target, options in _mounts_at(top):
+        if target not in besides and not f"{target}/".startswith(tuple(f"{folder}/" for folder in below)):
+            locked = sum(_LOCKED.get(option, 0) for option in options)
+            mount("none", target, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | locked)
+
+
+def _mounts_at(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Mount points at and below a folder, and their options."""
+    with open("/proc/self/mountinfo", errors="surrogateescape") as file:
+        rows = [line.split() for line in file]
+    for row in rows:
+        target = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), row[4])
+        if target == top or target.startswith(f"{top}/"):
+            yield target, row[5].split(",")

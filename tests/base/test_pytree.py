@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from pkb.base.pytree import describe, difference, mapped, rebuild, tensors, well_formed
+
+
+def test_results_survive_description() -> None:
+    result = (torch.ones(2), {"a": [None, 3, torch.zeros(1)]}, True, "s")
+    leaves: list[torch.Tensor] = []
+    form = describe(result, leaves)
+    assert len(leaves) == 2
+    assert well_formed(form, 2)
+    again = rebuild(form, leaves)
+    assert (again[0] is leaves[0], again[1]["a"][:2], again[2:]) == (True, [None, 3], [True, "s"])
+
+
+@pytest.mark.parametrize(
+    "form", [{"tensor": 2}, {"tensor": -1}, {"x": 1}, 3, None, {"dict": 1}, [{"tensor": 0, "b": 1}]]
+)
+def test_forged_forms_are_refused(form: object) -> None:
+    assert not well_formed(form, 2)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "says"),
+    [
+        (torch.ones(1), torch.zeros(3), None),
+        ((torch.ones(1), 2), [torch.ones(1), 2], None),
+        (torch.ones(1), None, "returned None where the reference returns a tensor"),
+        (
+            (torch.ones(1),) * 2,
+            (torch.ones(1),),
+            "returned a sequence of 1 where the reference returns a sequence of 2",
+        ),
+        ({"a": 1}, {"b": 1}, "keys b where the reference returns a dict with keys a"),
+        ((1, 2), (1, 3), "returned 3 where the reference returns 2"),
+        (None, object(), "type object"),
+    ],
+)
+def test_differences_in_words(expected: object, actual: object, says: str | None) -> None:
+    words = difference(describe(expected, []), describe(actual, []))
+    assert words is None if says is None else says in str(words)
+
+
+def test_modules_and_nests_are_walked() -> None:
+    layer = torch.nn.Linear(2, 3)
+    assert len(list(tensors([layer, (torch.ones(1), {"x": torch.ones(1)}), None, 4]))) == 4
+    assert mapped([torch.ones(1), None], lambda t: t + 1)[0].item() == 2

@@ -1,0 +1,148 @@
+"""Every attempt to cheat that we know is caught, by the check that its header names."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pkb.backends import recognise
+from pkb.errors import UsageError
+from pkb.judge.judge import Judge
+from pkb.platforms import platform_named
+from pkb.runs import Run
+from pkb.screen import Severity, screen
+from pkb.settings import find_track
+from pkb.tools.redteam import Attempt, Outcome, attempts, honest_kernels, limits_on, stage
+
+ROOT = Path(__file__).parents[2]
+ATTEMPTS = attempts(ROOT / "redteam")
+ROWS = {*map(str, range(1, 45)), *(f"m{number}" for number in range(1, 15))}
+UNSTAGED = {"20"}
+"""Nothing is gained, and no verdict shows it: docs/threat-model.md."""
+
+
+def cases() -> Iterator[object]:
+    for attempt in ATTEMPTS:
+        for screened in attempt.modes() if not attempt.obstacle(platform_named("cpu")) else []:
+            yield pytest.param(attempt, screened, id=attempt.path.stem + ("" if screened else "-unscreened"))
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Judge]:
+    with Judge("cpu", limits_on(platform_named("cpu"))) as judge:
+        yield judge
+
+
+@pytest.mark.parametrize(("attempt", "screened"), list(cases()))
+def test_caught(impatient: Judge, attempt: Attempt, screened: bool) -> None:
+    finding = stage(impatient, attempt, screened)
+    assert finding.caught, f"{finding.got}: {finding.reason} {finding.unsaid}"
+
+
+@pytest.mark.parametrize("attempt", [a for a in ATTEMPTS if a.platform == "gpu"], ids=lambda a: a.path.stem)
+def test_the_screen_sees_what_needs_a_gpu(attempt: Attempt) -> None:
+    source = attempt.path.read_bytes()
+    findings = screen(source, recognise(source), find_track(attempt.track))
+    assert set(attempt.warns) <= {finding.rule for finding in findings}
+    rejected = any(finding.severity is Severity.REJECT for finding in findings)
+    assert rejected == any(outcome.verdict == "REJECTED" for outcome in attempt.expect)
+
+
+def test_every_row_has_an_attempt_and_every_attempt_its_place_in_the_threat_model() -> None:
+    assert {attempt.row for attempt in ATTEMPTS} == ROWS - UNSTAGED
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    assert [a.path.stem for a in ATTEMPTS if f"`{a.path.stem}`" not in page] == []
+    assert {row.lower() for row in re.findall(r"^\| (M?\d+) \|", page, re.MULTILINE)} == ROWS
+
+
+def test_names_begin_with_their_row() -> None:
+    for attempt in ATTEMPTS:
+        assert re.sub(r"^(m?)0*(\d+).*", r"\1\2", attempt.path.stem) == attempt.row
+
+
+HEADER = """row: 31
+tries: nothing
+expect: {expect}
+"""
+HONEST = """
+import torch.distributed as dist
+
+def solution(tensor):
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total
+"""
+
+
+def written(folder: Path, header: str, name: str = "31_honest.py") -> Path:
+    path = folder / name
+    path.write_text(f'"""{header}"""\n{HONEST}')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ("row: 31\ntries: x\nexpect: FINE values\n", "'FINE' is no verdict"),
+        ("row: 31\ntries: x\nexpects: WRONG values\n", "unknown line 'expects'"),
+        ("row: 31\ntries: x\n", "missing 1 required positional argument: 'expect'"),
+        ("row: 31\ntries: x\nexpect: WRONG\nnproc: two\n", "invalid literal"),
+    ],
+)
+def test_a_header_with_a_mistake_is_refused(tmp_path: Path, header: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Attempt.read(written(tmp_path, header))
+
+
+def test_headers_and_outcomes(tmp_path: Path) -> None:
+    header = HEADER.format(expect="WRONG values | CHEAT") + "unscreened: CRASH protocol\nwarns: a b\ntimed: yes\n"
+    attempt = Attempt.read(written(tmp_path, header))
+    assert attempt.expect == (Outcome("WRONG", "values"), Outcome("CHEAT"))
+    assert (attempt.modes(), attempt.warns, attempt.timed, attempt.nproc) == ([True, False], ("a", "b"), True, 2)
+    assert Outcome("CHEAT", "threads").meets(Outcome("CHEAT"))
+    assert not Outcome("WRONG", "shape").meets(Outcome("WRONG", "values"))
+
+
+def test_attempts_are_chosen_by_row_or_name() -> None:
+    chosen = [attempt.path.stem for attempt in attempts(ROOT / "redteam", ["m3", "05", "19?_exits*"])]
+    assert {name[:3] for name in chosen} == {"m03", "05a", "05b", "05c", "19a"}
+    with pytest.raises(UsageError, match="no attempt is of row 99"):
+        attempts(ROOT / "redteam", ["99"])
+    with pytest.raises(UsageError, match="--folder"):
+        attempts(ROOT / "docs")
+    with pytest.raises(UsageError, match="--no-kernels"):
+        honest_kernels(ROOT / "docs")
+
+
+def redteam(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pkb", "redteam", "--platform", "cpu", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=ROOT)
+
+
+def test_the_command_counts_what_it_caught_and_what_it_should_not_have(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "solutions" / "triton" / "2_allgather_triton.py", tmp_path)
+    well = redteam("31", "12", "--kernels", str(tmp_path), "--out", str(tmp_path / "run"))
+    assert well.returncode == 0, well.stdout + well.stderr
+    assert "skipped: needs a GPU" in well.stdout
+    assert "1 rows, 1 attempts: 1 caught, 0 missed; honest kernels: 2 judged, 0 false alarms" in well.stdout
+    assert [sample.name for sample in Run(tmp_path / "run").samples()] == ["31_answers_with_nan"]
+    (tmp_path / "2_allgather_triton.py").write_text("def solution(tensor):\n    return tensor\n")
+    alarmed = redteam("31", "--json", "--kernels", str(tmp_path))
+    assert alarmed.returncode == 1
+    assert "FALSE ALARM  2_allgather" in alarmed.stderr
+    assert json.loads(alarmed.stdout)["got"] == "WRONG values"
+
+
+def test_the_command_tells_a_miss(tmp_path: Path) -> None:
+    written(tmp_path, HEADER.format(expect="WRONG values"))
+    missed = redteam("--folder", str(tmp_path), "--no-kernels")
+    assert missed.returncode == 1
+    assert "MISSED  CORRECT" in missed.stdout
+    assert "expected WRONG values" in missed.stdout
+    table = redteam("--folder", str(tmp_path), "--no-kernels", "--markdown").stdout
+    assert "| 31 | `31_honest` | nothing | on | **missed:** CORRECT |" in table

@@ -1,0 +1,47 @@
+"""Every problem is strong: no wrong variant passes the judge's comparison, and a right one always does."""
+
+import pytest
+
+from pkb.judge.judge import Judge
+from pkb.problems.problem import Problem
+from pkb.problems.suite import list_problems
+from pkb.rank.faults import FAULTS
+from pkb.settings import ProblemSettings
+from pkb.tools.lint import Finding, lint
+
+ALL = list_problems()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("problem", ALL, ids=lambda problem: problem.stem)
+def test_no_wrong_variant_survives(judge: Judge, problem: Problem, dtype: str) -> None:
+    findings = list(lint(judge, judge.pose(problem, ProblemSettings(nproc=4, dtype=dtype))))
+    assert [finding for finding in findings if finding.bad] == []
+    assert {finding.variant for finding in findings} >= {*FAULTS, *problem.mutants}
+
+
+@pytest.mark.parametrize("problem", ALL, ids=lambda problem: problem.stem)
+def test_problems_bring_mutants_of_their_own(problem: Problem) -> None:
+    assert problem.mutants
+    assert not set(problem.mutants) & set(FAULTS)
+
+
+def outcomes(judge: Judge, **changes: object) -> dict[str, Finding]:
+    setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=2, **changes))  # type: ignore[arg-type]
+    return {finding.variant: finding for finding in lint(judge, setup)}
+
+
+def test_faults_do_what_they_say(judge: Judge) -> None:
+    found = outcomes(judge)
+    assert found["other-order"].outcome == "passed"
+    # A sum does not know who sent what.
+    assert found["ranks-swapped"].outcome == "no effect"
+    assert "call 1" in found["previous-output"].detail
+    assert "call 1" in found["stale"].detail
+
+
+def test_a_world_of_one_is_weak_and_lint_says_so(judge: Judge) -> None:
+    setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
+    bad = {finding.variant for finding in lint(judge, setup) if finding.bad}
+    assert {"no-communication", "times-world"} <= bad
+    assert not {"zeros", "stale"} & bad
