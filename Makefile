@@ -10,13 +10,16 @@ READY := .venv/.ready
 # What runs on the GPU. Where nothing can be installed: make gpu-test GPU_PYTHON="env PYTHONPATH=src python3".
 GPU_PYTHON ?= $(BIN)/python
 
+# Of pytest-xdist: processes that share the tests. Tests that read a clock run alone in any case.
+WORKERS ?= 2
+
 .PHONY: demo test gpu-test lint types format bench clean
 
 demo: $(READY)
 	$(BIN)/pkb eval 1-8,12,13,16,18,45,73 --solutions-dir solutions/triton --backend triton --out runs/demo
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 gpu-test: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),$(READY))
 	$(GPU_PYTHON) benchmarks/gpu_test.py

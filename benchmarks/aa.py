@@ -1,18 +1,18 @@
-"""Identical code on both sides: the ratio that a fair clock reads is 1.00.
+"""Time identical code against itself: the ratio that a fair clock measures is 1.00.
 
     python benchmarks/aa.py --size paper --dtype bfloat16
     python benchmarks/aa.py --m 4096 --n 4096
 
-Every problem's own source is judged and timed against itself. Prints each ratio with its interval, then the
-worst distance from 1 and how many were called FASTER or SLOWER.
+Every problem's own source is judged and timed as its own candidate. Prints each ratio with its interval, then the
+worst distance from 1 and how many judgements said FASTER or SLOWER.
 """
 
 import argparse
 import time
 
 from pkb.candidate import Candidate
-from pkb.cli.options import chosen_size
 from pkb.judge.judge import Judge
+from pkb.problems.size import Size
 from pkb.problems.suite import load_problem
 from pkb.record import Pace
 from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
@@ -32,7 +32,9 @@ def main() -> None:
     parser.add_argument("--rigor", default="paper", choices=RIGORS)
     parser.add_argument("--platform", default="auto")
     options = parser.parse_args()
-    size = chosen_size(options.size, options.m, options.n)
+    if (options.m is None) != (options.n is None):
+        parser.error("give --m and --n together")
+    size = options.size if options.m is None else Size(options.m, options.n)
     distances, misjudged = [], 0
     start = time.monotonic()
     with Judge(options.platform) as judge:
@@ -48,14 +50,14 @@ def main() -> None:
                     misjudged += 1
                     continue
                 t = record.timing
-                low, high = t["interval"]
-                distances.append(abs(t["speedup"] - 1))
+                low, high = t.interval
+                distances.append(abs(t.speedup - 1))
                 misjudged += record.pace is not Pace.TIE
-                times = f"{t['reference_us']:9.1f} {t['candidate_us']:9.1f} us"
-                control = f"control {t['control']['ratio']:.3f}" if t["control"] else "no control"
+                times = f"{t.reference_us:9.1f} {t.candidate_us:9.1f} us"
+                control = f"control {t.control.ratio:.3f}" if t.control else "no control"
                 seconds = sum(record.seconds.values())
                 print(
-                    f"{problem.stem:40} W={world}  {t['speedup']:.3f} ({low:.3f}-{high:.3f}) {record.pace:6} {times}  "
+                    f"{problem.stem:40} W={world}  {t.speedup:.3f} ({low:.3f}-{high:.3f}) {record.pace:6} {times}  "
                     f"{control}  {seconds:.1f} s",
                     flush=True,
                 )

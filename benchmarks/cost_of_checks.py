@@ -1,9 +1,9 @@
-"""What the default checks cost: judgements with all of them, with none that can be left out, and with one at a time.
+"""Measure what the default checks cost: judge with all checks, with as few as possible, and with one at a time.
 
     python benchmarks/cost_of_checks.py
 
-A plain judgement has five trials of three calls on 4 ranks, each rank once clearly late, compared in full. The kinds of
-judgement take turns. What is always there is timed inside them.
+A plain judgement has five trials of three calls on 4 ranks, each rank delayed once, with all results compared. The
+kinds of judgement take turns. Checks that cannot be switched off are timed inside the judgements.
 """
 
 import statistics
@@ -17,35 +17,36 @@ from unittest.mock import patch
 from pkb.candidate import Candidate
 from pkb.judge import judgement
 from pkb.judge.judge import Judge
-from pkb.judge.setup.setup import HIDDEN_TRIAL, PROBE_TRIAL
+from pkb.judge.setup.setup import HIDDEN, PROBE
 from pkb.problems.problem import Problem
 from pkb.problems.suite import list_problems
 from pkb.settings import JudgementSettings, ProblemSettings
+from pkb.trial import Trial
 
 REPEATS = 3
-PLAIN, ALL, ON_TIME = "plain", "all checks", "plain, nobody late"
+PLAIN, ALL, ON_TIME = "plain", "all checks", "plain, without delays"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Of judgement."""
+    """A judgement with some of the checks."""
 
     locked: bool = False
     screen: bool = False
-    extra: tuple[int, ...] = ()
+    extra: tuple[Trial, ...] = ()
     on_time: bool = False
 
 
 KINDS = {
     PLAIN: Kind(),
-    ALL: Kind(locked=True, screen=True, extra=(HIDDEN_TRIAL, PROBE_TRIAL)),
+    ALL: Kind(locked=True, screen=True, extra=(HIDDEN, PROBE)),
     "static screen": Kind(screen=True),
     "sandbox": Kind(locked=True),
-    "hidden size": Kind(extra=(HIDDEN_TRIAL,)),
-    "probe": Kind(extra=(PROBE_TRIAL,)),
+    "hidden size": Kind(extra=(HIDDEN,)),
+    "probe": Kind(extra=(PROBE,)),
     ON_TIME: Kind(on_time=True),
 }
-INSIDE = {"check_conduct": "look at its conduct", "check_kept": "earlier results again"}
+INSIDE = {"check_conduct": "the candidate's conduct", "check_first_result": "earlier results compared again"}
 
 
 class Bench:
@@ -53,19 +54,19 @@ class Bench:
         self.judges = {False: free, True: locked}
         self.inside: dict[str, list[float]] = {name: [] for name in INSIDE}
 
-    def seconds(self, problem: Problem, kind: Kind) -> float:
+    def time_judgement(self, problem: Problem, kind: Kind) -> float:
         judge = self.judges[kind.locked]
         setup = replace(judge.pose(problem, ProblemSettings(nproc=4)), extra=kind.extra)
-        judge.references.get(setup, judge.spares, judge.seeds)
-        with patch.object(type(judge.platform), "jitter", lambda _: 0.0) if kind.on_time else self._watched():
+        judge.references.get(setup, judge.pool, judge.seeds)
+        with patch.object(type(judge.platform), "longest_delay_s", 0.0) if kind.on_time else self._time_checks():
             start = time.monotonic()
             record = judge.judge(setup, Candidate.reference(problem), JudgementSettings(screen=kind.screen))
         assert record.correct, record.reason
         return time.monotonic() - start
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        def timed(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _time_checks(self) -> Iterator[None]:
+        def wrap(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any) -> Any:
                 start = time.monotonic()
                 try:
@@ -75,13 +76,13 @@ class Bench:
 
             return call
 
-        replaced: Any = {name: timed(name, getattr(judgement, name)) for name in INSIDE}
+        replaced: Any = {name: wrap(name, getattr(judgement, name)) for name in INSIDE}
         with patch.multiple(judgement, **replaced):
             yield
 
 
-def ratios(bench: Bench, problem: Problem) -> dict[str, float]:
-    taken = [{kind: bench.seconds(problem, wanted) for kind, wanted in KINDS.items()} for _ in range(REPEATS)]
+def compute_ratios(bench: Bench, problem: Problem) -> dict[str, float]:
+    taken = [{kind: bench.time_judgement(problem, wanted) for kind, wanted in KINDS.items()} for _ in range(REPEATS)]
     median = {kind: statistics.median(each[kind] for each in taken) for kind in KINDS}
     print(f"{problem.stem:32} plain {median[PLAIN]:.2f} s, all checks {median[ALL]:.2f} s", flush=True)
     return {kind: median[kind] / median[PLAIN] for kind in KINDS} | {"seconds": median[PLAIN]}
@@ -90,8 +91,8 @@ def ratios(bench: Bench, problem: Problem) -> dict[str, float]:
 def main() -> None:
     with Judge(sandbox="off") as free, Judge() as locked:
         bench = Bench(free, locked)
-        found = [ratios(bench, problem) for problem in list_problems()[:18]]
-        level = locked.sandbox.facts["level"]
+        found = [compute_ratios(bench, problem) for problem in list_problems()[:18]]
+        level = locked.sandbox.facts.level
     typical = {kind: statistics.median(each[kind] for each in found) for kind in found[0]}
     print(f"\nmedians over {len(found)} problems, platform {free.platform.name}, sandbox {level}")
     print("| check | on top of a plain judgement |\n|---|---:|")
@@ -100,7 +101,7 @@ def main() -> None:
             print(f"| {kind} | {typical[kind] - 1:+.0%} |")
     for name, words in INSIDE.items():
         print(f"| {words} (in every judgement) | {statistics.median(bench.inside[name]) / typical['seconds']:.1%} |")
-    print(f"| ranks that are late (in every judgement) | {1 - typical[ON_TIME]:.0%} |")
+    print(f"| delayed ranks (in every judgement) | {1 - typical[ON_TIME]:.0%} |")
     print(f"| all together | {typical[ALL] - 1:+.0%} (target +25 %) |")
 
 

@@ -1,4 +1,4 @@
-"""Whether the judge's memory stays flat: resident size of judge and nursery over 200 candidates.
+"""Measure whether the judge's memory stays flat: the resident size of judge and nursery over 200 candidates.
 
 python benchmarks/flat_memory.py
 """
@@ -21,12 +21,12 @@ KINDS = {
 }
 
 
-def resident_mib(pid: int) -> float:
+def read_resident_mib(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def open_files() -> int:
+def count_open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
@@ -37,10 +37,9 @@ def main() -> None:
             source = KINDS[list(KINDS)[count % len(KINDS)]] + f"# {count}\n".encode()
             judge.judge(setup, Candidate.of(source))
             if count % 50 == 0 or count == 10:
-                ours, theirs = resident_mib(os.getpid()), resident_mib(judge.nursery.process.pid)
-                print(
-                    f"after {count:3} candidates: judge {ours:.0f} MiB, nursery {theirs:.0f} MiB, {open_files()} files"
-                )
+                ours, theirs = read_resident_mib(os.getpid()), read_resident_mib(judge.nursery.process.pid)
+                memory = f"judge {ours:.0f} MiB, nursery {theirs:.0f} MiB"
+                print(f"after {count:3} candidates: {memory}, {count_open_files()} files")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How long a judgement takes on a GPU, from a cold shell and in a batch.
+"""Measure how long a judgement takes on a GPU, from a cold shell and in a batch.
 
     python benchmarks/gpu_speed.py
 
-20 references in one batch, on one rank: five trials, 500 calls to warm up, 100 timed ones. Then one Triton candidate in
-the same way from a cold shell. Then what is compiled: a shipped CUDA source by NVRTC, in a process of its own, and a
-`load_inline` candidate that the cache knows.
+20 references in one batch, on one rank: five trials, 500 warm-up and 100 timed calls. Then one Triton candidate with
+the same settings from a cold shell. Then compilation: a shipped CUDA source by NVRTC in a process of its own, and a
+`load_inline` candidate that is in the build cache.
 """
 
 import statistics
@@ -56,7 +56,7 @@ def solution(tensor):
 PLAIN = "def solution(tensor):\n    return tensor.clone()\n"
 
 
-def cold() -> float:
+def time_cold_shell() -> float:
     command = [sys.executable, "-m", "pkb", "eval", "1", "--candidate", str(KERNEL), "--nproc", "1", "--size", "paper"]
     start = time.monotonic()
     ran = subprocess.run([*command, "--measure-perf", "--rigor", "paper"], capture_output=True, text=True)
@@ -65,7 +65,7 @@ def cold() -> float:
     return seconds
 
 
-def batch() -> float:
+def time_batch() -> float:
     start = time.monotonic()
     with Judge() as judge:
         for problem in list_problems()[:BATCH]:
@@ -77,13 +77,13 @@ def batch() -> float:
     return (time.monotonic() - start) / BATCH
 
 
-def by_nvrtc() -> float:
+def time_nvrtc() -> float:
     command = [sys.executable, "-c", BY_NVRTC, str(ROOT / "solutions" / "cuda" / "1_allreduce_cuda.py")]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def inline() -> tuple[float, float]:
-    """Seconds to build a candidate, and what its judgement takes longer than that of a plain one once it is built."""
+def time_inline() -> tuple[float, float]:
+    """Return the seconds to build a candidate, and how much longer its judgement takes than a plain one when cached."""
     ours, plain = Candidate.of(INLINE.encode()), Candidate.of(PLAIN.encode())
     with Judge() as judge:
         setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
@@ -95,11 +95,11 @@ def inline() -> tuple[float, float]:
 
 
 def main() -> None:
-    print(f"{BATCH} problems in a batch, each: {batch():.1f} s (target 4)")
-    # What is imported has been read from disk by now.
-    print(f"one Triton candidate, one rank, 5 trials, 500 + 100 calls, cold: {cold():.1f} s (target 12)")
-    print(f"two kernels by NVRTC: {by_nvrtc():.2f} s (target 1)")
-    print("a load_inline candidate: {:.1f} s to build, {:.2f} s once the cache has it (target 0.5)".format(*inline()))
+    print(f"{BATCH} problems in a batch, each: {time_batch():.1f} s (target 4)")
+    # By now all imports have been read from disk once.
+    print(f"one Triton candidate, one rank, 5 trials, 500 + 100 calls, cold: {time_cold_shell():.1f} s (target 12)")
+    print(f"two kernels by NVRTC: {time_nvrtc():.2f} s (target 1)")
+    print("a load_inline candidate: {:.1f} s to build, {:.2f} s from the cache (target 0.5)".format(*time_inline()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long a judgement takes: a cold `pkb eval`, and a batch over problems 1 to 18 with their own sources.
+"""Measure how long a judgement takes: a cold `pkb eval`, and a batch over problems 1 to 18 with their own sources.
 
 Run on an idle machine: python benchmarks/judging_speed.py
 """
@@ -13,21 +13,21 @@ import time
 from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
 from pkb.problems.suite import select_problems
-from pkb.provenance import environment
+from pkb.provenance import describe_environment
 from pkb.settings import ProblemSettings
 
 COLD_RUNS = 5
 
 
-def cold_seconds() -> float:
-    """From the shell's prompt to the verdict, everything included."""
+def time_cold_eval() -> float:
+    """Return the seconds from the start of the command to its end."""
     start = time.monotonic()
     command = [sys.executable, "-m", "pkb", "eval", "1", "--candidate", "reference", "--nproc", "4"]
     subprocess.run(command, check=True, capture_output=True)
     return time.monotonic() - start
 
 
-def batch_seconds(judge: Judge) -> list[float]:
+def time_batch(judge: Judge) -> list[float]:
     spans = []
     for problem in select_problems("1-18"):
         start = time.monotonic()
@@ -39,11 +39,11 @@ def batch_seconds(judge: Judge) -> list[float]:
 
 def main() -> None:
     with Judge("cpu") as judge:
-        facts = environment(judge.platform)
-        print(f"{facts['cpu']}, {os.cpu_count()} cores, {platform.platform()}, torch {facts['torch']}")
+        facts = describe_environment(judge.platform)
+        print(f"{facts.cpu}, {os.cpu_count()} cores, {platform.platform()}, torch {facts.torch}")
         print(f"4 ranks, tiny, 5 trials, float32, load average {os.getloadavg()[0]:.1f}")
-        spans = batch_seconds(judge)
-    colds = [cold_seconds() for _ in range(COLD_RUNS)]
+        spans = time_batch(judge)
+    colds = [time_cold_eval() for _ in range(COLD_RUNS)]
     print(f"cold `pkb eval 1`: median {statistics.median(colds):.1f} s of {COLD_RUNS} (worst {max(colds):.1f} s)")
     mean, worst = statistics.mean(spans), max(spans)
     print(

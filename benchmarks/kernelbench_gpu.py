@@ -1,8 +1,8 @@
-"""The kernels that we ship for models, at the published sizes: judged, and timed against eager and compiled references.
+"""Judge the shipped kernels for models at the published sizes, and time them against eager and compiled references.
 
     python benchmarks/kernelbench_gpu.py [--kernels 'L1_19*' 'L2_*'] [--baseline compile-default] [--dtype float32]
 
-Before that, how long one judgement of L1/1 takes, in a batch and from a cold shell: five trials and 100 timed calls.
+Before that, measure one judgement of L1/1 in a batch and from a cold shell: five trials and 100 timed calls.
 Exit code 1 if a kernel is not CORRECT.
 """
 
@@ -22,7 +22,7 @@ from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 SOLUTIONS = Path(__file__).parents[1] / "solutions" / "kernelbench" / "triton"
 RIGOR = replace(RIGORS["quick"], calls=100)
 BATCH = 5
-# As `pkb eval` begins, which has no option for 100 calls.
+# Begins as `pkb eval` does, which has no option for 100 calls.
 COLD = """
 from pkb.judge.worlds.prestart import start_nursery
 start_nursery()
@@ -33,7 +33,7 @@ HEAD = """| kernel | verdict | eager us | compiled us | kernel us | over eager |
 |---|---|---:|---:|---:|---:|---|---:|---:|"""
 
 
-def first(judge: Judge) -> Record:
+def judge_first(judge: Judge) -> Record:
     kernel = Candidate.read(SOLUTIONS / "L1_1_Square_matrix_multiplication__triton.py")
     return judge.judge(
         judge.pose("L1/1", ProblemSettings(size="paper", trials=5)), kernel, JudgementSettings(rigor=RIGOR)
@@ -42,37 +42,38 @@ def first(judge: Judge) -> Record:
 
 def print_first() -> None:
     with Judge() as judge:
-        record = first(judge)
+        record = judge_first(judge)
     print(record.verdict, record.pace)
 
 
 def print_speed() -> None:
     with Judge() as judge:
-        first(judge)
+        judge_first(judge)
         start = time.monotonic()
         for _ in range(BATCH):
-            first(judge)
+            judge_first(judge)
         print(f"L1/1 in a batch, each: {(time.monotonic() - start) / BATCH:.1f} s (target 2.5)", flush=True)
-    # What is imported has been read from disk by now.
+    # By now all imports have been read from disk once.
     start = time.monotonic()
-    said = subprocess.run([sys.executable, "-c", COLD, __file__], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", COLD, __file__], capture_output=True, text=True)
     seconds = time.monotonic() - start
-    print(f"L1/1 from a cold shell: {seconds:.1f} s (target 8)  {(said.stdout + said.stderr).strip()}", flush=True)
+    print(f"L1/1 from a cold shell: {seconds:.1f} s (target 8)  {(ran.stdout + ran.stderr).strip()}", flush=True)
 
 
-def row(record: Record, baseline: str) -> str:
-    name, t = record.candidate["name"], record.timing
+def format_row(record: Record, baseline: str) -> str:
+    name, t = record.candidate.name, record.timing
     if not t or not record.correct:
         return f"| {name} | {record.verdict} | {record.reason} | | | | | | |"
-    compiled = t["baselines"][baseline]
-    us, over = (f"{compiled['us']:.1f}", f"{compiled['speedup']:.2f}") if "us" in compiled else ("failed", "")
-    low, high = t["interval"]
-    light = f"{t['percent_of_roofline']['candidate']:.0f}" if t["percent_of_roofline"] else ""
-    times = f"{t['reference_us']:.1f} | {us} | {t['candidate_us']:.1f}"
-    return f"| {name} | {record.verdict} | {times} | {t['speedup']:.2f} | {low:.2f}-{high:.2f} | {over} | {light} |"
+    compiled = t.baselines[baseline]
+    us, over = (f"{compiled.us:.1f}", f"{compiled.speedup:.2f}") if compiled.us else ("failed", "")
+    low, high = t.interval
+    light = f"{t.percent_of_roofline['candidate']:.0f}" if t.percent_of_roofline else ""
+    times = f"{t.reference_us:.1f} | {us} | {t.candidate_us:.1f}"
+    return f"| {name} | {record.verdict} | {times} | {t.speedup:.2f} | {low:.2f}-{high:.2f} | {over} | {light} |"
 
 
 def print_table(patterns: list[str], baseline: str, dtype: str) -> bool:
+    """Print one row per kernel. Return whether all of them are correct."""
     print(HEAD)
     right = True
     with Judge() as judge:
@@ -83,7 +84,7 @@ def print_table(patterns: list[str], baseline: str, dtype: str) -> bool:
             record = judge.judge(
                 setup, Candidate.read(path), JudgementSettings(rigor=RIGORS["quick"], baselines=(baseline,))
             )
-            print(row(record, baseline), flush=True)
+            print(format_row(record, baseline), flush=True)
             right = right and record.correct
     return right
 

@@ -1,9 +1,9 @@
-"""The kernels that we ship, judged and timed: speed-up over the reference, and percent of the speed of light.
+"""Judge and time the shipped kernels: speed-up over the reference, and percent of the speed of light.
 
     python benchmarks/shipped_kernels.py --worlds 2 4 --size paper --dtype bfloat16 [--out DIR]
 
-Prints a table in Markdown; --out keeps the records, as runs `w2` and `w4` there.
-Exit code 1 if one of them is not CORRECT.
+Prints a table in Markdown; --out keeps the records in the runs DIR/w2 and DIR/w4.
+Exit code 1 if a kernel is not CORRECT.
 """
 
 import argparse
@@ -21,17 +21,19 @@ HEAD = """| kernel | ranks | verdict | reference us | kernel us | speed-up | 95 
 |---|---:|---|---:|---:|---:|---|---|---:|"""
 
 
-def shipped(backends: list[str]) -> list[tuple[str, Path]]:
-    """(problem, file), by number; a problem's kernels beside each other, so that they share its reference."""
+def list_kernels(backends: list[str]) -> list[tuple[str, Path]]:
+    """Return problem and file of each kernel, ordered by problem: its kernels then share one reference."""
     files = [path for backend in backends for path in (SOLUTIONS / backend).glob("*.py")]
-    return sorted(((path.stem.rpartition("_")[0], path) for path in files), key=lambda f: (_number(f[0]), f[1].stem))
+    return sorted(
+        ((path.stem.rpartition("_")[0], path) for path in files), key=lambda f: (_parse_number(f[0]), f[1].stem)
+    )
 
 
-def _number(stem: str) -> int:
+def _parse_number(stem: str) -> int:
     return int(stem.partition("_")[0])
 
 
-def judged(
+def judge_kernels(
     judge: Judge,
     kernels: list[tuple[str, Path]],
     worlds: list[int],
@@ -47,14 +49,14 @@ def judged(
             yield judge.judge(setup, Candidate.read(path), JudgementSettings(rigor=RIGORS[rigor]), out=folder)
 
 
-def row(record: Record) -> str:
-    name, world = record.candidate["name"], record.setup["world"]
+def format_row(record: Record) -> str:
+    name, world = record.candidate.name, record.setup.world
     if not record.timing:
         return f"| {name} | {world} | {record.verdict} | {record.reason[:120]} | | | | | |"
     t = record.timing
-    low, high = t["interval"]
-    times = f"{t['reference_us']:.1f} | {t['candidate_us']:.1f} | {t['speedup']:.2f} | {low:.2f}-{high:.2f}"
-    light = f"{t['percent_of_roofline']['candidate']:.0f}" if t["percent_of_roofline"] else ""
+    low, high = t.interval
+    times = f"{t.reference_us:.1f} | {t.candidate_us:.1f} | {t.speedup:.2f} | {low:.2f}-{high:.2f}"
+    light = f"{t.percent_of_roofline['candidate']:.0f}" if t.percent_of_roofline else ""
     return f"| {name} | {world} | {record.verdict} | {times} | {record.pace} | {light} |"
 
 
@@ -72,8 +74,8 @@ def main() -> None:
     right = True
     with Judge(options.platform) as judge:
         wanted = (options.worlds, options.size, options.dtype, options.rigor, options.out)
-        for record in judged(judge, shipped(options.backends), *wanted):
-            print(row(record), flush=True)
+        for record in judge_kernels(judge, list_kernels(options.backends), *wanted):
+            print(format_row(record), flush=True)
             right = right and record.correct
     sys.exit(0 if right else 1)
 

@@ -1,4 +1,4 @@
-"""How long the whole suite takes: every reference as its own candidate, and `pkb lint` over all problems.
+"""Measure how long the whole suite takes: every reference as its own candidate, and `pkb lint` over all problems.
 
 python benchmarks/suite_speed.py
 """

@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.server import KEY, LEARNT, RIGHT, Provider  # noqa: E402
 from pkb.problems.suite import select_problems  # noqa: E402
-from pkb.runs import number_of  # noqa: E402
+from pkb.runs import find_problem_number  # noqa: E402
 
 SAMPLES = TURNS = 3
 PROMPT = ["--backend", "triton", "--precision", "fp32", "--no-hardware", "--size", "tiny", "--examples", "0"]
@@ -44,7 +44,9 @@ def main() -> int:
     runs = [out / name for name in ("generated", "refined", "agent")]
     pkb("report", *runs, "--out", out / "report")
     print(
-        "\nBy hand:", *by_hand([number_of(problem.stem) for problem in select_problems(options.problems)]), sep="\n  "
+        "\nBy hand:",
+        *by_hand([find_problem_number(problem.stem) for problem in select_problems(options.problems)]),
+        sep="\n  ",
     )
     return 0
 

@@ -1,7 +1,7 @@
 """row: 5
 tries: keeps results under the address of the input
 expect: WRONG values
-warns: keyed-by-address
+warns: keys-by-address
 """
 
 import torch

@@ -10,7 +10,8 @@ import time
 
 import torch.distributed as dist
 
-from pkb.rank.rank import Rank
+from pkb.protocol.messages import DrawInputs
+from pkb.rank.rank import HANDLERS, Rank
 
 answers = {}
 
@@ -29,7 +30,8 @@ def and_computes(method):
     return drawn_and_computed
 
 
-Rank._draw, Rank.prepare = and_computes(Rank._draw), and_computes(Rank.prepare)
+Rank._draw_calls = and_computes(Rank._draw_calls)
+HANDLERS[DrawInputs] = and_computes(Rank.draw_inputs)
 
 
 def solution(tensor):

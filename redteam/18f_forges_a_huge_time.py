@@ -5,12 +5,14 @@ expect: REJECTED imports-the-judge | REJECTED patches
 unscreened: CRASH protocol | CHEAT patched
 """
 
+from dataclasses import replace
+
 import torch.distributed as dist
 
 from pkb.rank.stopwatch import Stopwatch
 
-block = Stopwatch.block
-Stopwatch.block = lambda *args: block(*args) | {"host_s": 10**400}
+time_block = Stopwatch.time_block
+Stopwatch.time_block = lambda *args: replace(time_block(*args), host_s=10**400)
 
 
 def solution(tensor):

@@ -6,7 +6,7 @@ unscreened: WRONG values | CHEAT patched
 
 from pkb.rank.call import Call
 
-Call._changed_arguments = lambda self: []
+Call._list_changed_arguments = lambda self: []
 
 
 def solution(tensor):

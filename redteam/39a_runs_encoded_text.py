@@ -1,6 +1,7 @@
 """row: 39
 tries: hides its code in base64
-expect: WRONG values
+expect: REJECTED runs-text
+unscreened: WRONG values
 """
 
 import base64

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pkb
 
-with contextlib.suppress(OSError), (Path(pkb.__file__).parent / "judge" / "compare.py").open("r+") as file:
+with (
+    contextlib.suppress(OSError),
+    (Path(pkb.__file__).parent / "judge" / "correctness" / "compare.py").open("r+") as file,
+):
     begin = file.read(1)
     file.seek(0)
     file.write(begin)

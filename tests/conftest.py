@@ -1,20 +1,54 @@
-"""One judge for the whole session: the nursery's imports are paid once, as in a long run."""
+"""What all tests share: judges that live as long as the run, one cache, and a quiet machine for tests that time."""
 
+import fcntl
+import os
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from helpers.deadlines import DEADLINE_S
+from helpers.processes import restore_interrupts
 from pkb.judge.judge import Judge
 from pkb.judge.setup.seeds import Seeds
 from pkb.settings import Limits
 
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+restore_interrupts()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several workers share the tests: files with many tests first, files that read a clock last.
+
+    Workers take whole files in this order (`make test`), so short files even out the end.
+    """
+    if IS_WORKER:
+        sizes = Counter(item.path for item in items)
+        clocks = {item.path for item in items if item.get_closest_marker("clock")}
+        items.sort(key=lambda item: (item.path in clocks, -sizes[item.path], str(item.path)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """Run a test that is marked `clock` while no other worker runs a test."""
+    if not IS_WORKER:
+        return (yield)
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if item.get_closest_marker("clock") else fcntl.LOCK_SH)
+        try:
+            return (yield)
+        finally:
+            # Forked processes may hold the file open for longer.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests compile neither comes from the person's cache nor goes there."""
+    """Compile into a cache that all workers of this run share, and not into the user's."""
+    base = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PKB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PKB_CACHE", str((base.parent if IS_WORKER else base) / "cache"))
         yield
 
 

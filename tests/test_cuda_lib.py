@@ -10,9 +10,10 @@ from types import ModuleType
 import pytest
 import torch
 
-from pkb.backends import backend_named, recognise
+from pkb.backends import find_backend, recognise
+from pkb.base.compiler_log import trim_log
 from pkb.candidate import Candidate
-from pkb.cuda_lib import Exchange, Kernel, cdiv, full_source, trimmed, whole_packs
+from pkb.cuda_lib import Exchange, Kernel, cdiv, full_source, whole_packs
 from pkb.judge.judge import Judge
 from pkb.record import Verdict
 from pkb.settings import ProblemSettings
@@ -51,7 +52,7 @@ def test_all_are_here() -> None:
 @pytest.mark.parametrize("kernel", KERNELS, ids=stem)
 def test_kernels_compile(kernel: Path, dtype: torch.dtype, world: int, tmp_path: Path) -> None:
     built = nvcc(full_source(imported(kernel).SOURCE, dtype, [f"-DWORLD={world}"]), tmp_path)
-    assert built.returncode == 0, trimmed(built.stdout + built.stderr)
+    assert built.returncode == 0, trim_log(built.stdout + built.stderr)
 
 
 def test_no_kernel_needs_a_header() -> None:
@@ -62,7 +63,7 @@ def test_no_kernel_needs_a_header() -> None:
 @needs_nvcc
 def test_errors_name_lines_of_the_candidate(tmp_path: Path) -> None:
     built = nvcc(full_source("__device__ int one;\n__device__ int two = missing;\n"), tmp_path)
-    assert trimmed(built.stderr).startswith('kernel.cu(2): error: identifier "missing" is undefined')
+    assert trim_log(built.stderr)[0].startswith('kernel.cu(2): error: identifier "missing" is undefined')
 
 
 @needs_nvcc
@@ -70,74 +71,6 @@ def test_definitions_leave_the_header_alone(tmp_path: Path) -> None:
     options = ["-DT=7", "-DROWS=T", "-DFLAG"]
     built = nvcc(full_source("static_assert(ROWS == 7 && FLAG == 1);", torch.float16, options), tmp_path)
     assert built.returncode == 0, built.stderr
-
-
-ERROR = """kernel.cu({line}): error: identifier "y{line}" is undefined
-      x[0] = y{line};
-             ^
-
-"""
-WARNING = """kernel.cu(9): warning #177-D: variable "unused" was declared but never referenced
-      int unused;
-          ^
-
-Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
-
-"""
-
-
-def test_errors_are_kept_and_warnings_dropped() -> None:
-    log = WARNING + ERROR.format(line=3) + WARNING + '1 error detected in the compilation of "kernel.cu".\n'
-    assert trimmed(log).splitlines() == ERROR.format(line=3).splitlines()[:3]
-
-
-def test_many_errors_are_counted_and_equal_ones_told_once() -> None:
-    log = "".join(ERROR.format(line=line) for line in range(40)) + ERROR.format(line=0)
-    lines = trimmed(log).splitlines()
-    assert len(lines) <= 20
-    assert lines[0].startswith("kernel.cu(0): error")
-    assert lines[-1] == f"and {40 - (len(lines) - 1) // 3} more errors"
-
-
-def test_notes_are_dropped_and_the_place_of_the_template_is_kept() -> None:
-    log = """pkb.cuh(2): error: no operator "+" matches these operands
-            operand types are: S + S
-  return a + a;
-           ^
-pkb.cuh(2): note #3328-D: built-in operator+(<pointer>, <ptrdiff_t>) does not match
-  return a + a;
-           ^
-          detected during instantiation of "T g(T) [with T=S]" at line 4
-
-"""
-    kept = trimmed(log)
-    assert "note" not in kept
-    assert kept.splitlines()[-1].strip() == 'detected during instantiation of "T g(T) [with T=S]" at line 4'
-
-
-def test_the_build_of_an_extension() -> None:
-    log = """[1/3] /usr/local/cuda/bin/nvcc --generate-dependencies-with-compile -c cuda.cu -o cuda.cuda.o
-FAILED: cuda.cuda.o
-ptxas /tmp/cuda.ptx, line 23; error   : Unknown symbol 'a'
-ptxas fatal   : Ptx assembly aborted due to errors
-[2/3] c++ -MMD -c main.cpp -o main.o
-main.cpp: In function 'int f()':
-main.cpp:5:3: error: 'y' was not declared in this scope
-    5 |   y = 1;
-      |   ^
-main.cpp:2:5: note: declared here
-ninja: build stopped: subcommand failed.
-"""
-    assert trimmed(log).splitlines() == [
-        "ptxas /tmp/cuda.ptx, line 23; error   : Unknown symbol 'a'",
-        "main.cpp:5:3: error: 'y' was not declared in this scope",
-        "    5 |   y = 1;",
-        "      |   ^",
-    ]
-
-
-def test_a_log_without_errors_keeps_its_end() -> None:
-    assert trimmed("\n".join(map(str, range(50)))) == "\n".join(map(str, range(30, 50)))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +125,7 @@ def test_the_kind_of_a_source(source: bytes, backend: str) -> None:
     assert recognise(source).name == backend
 
 
-@pytest.mark.skipif(backend_named("cuda").missing() is None, reason="CUDA kernels run here")
+@pytest.mark.skipif(find_backend("cuda").find_missing() is None, reason="CUDA kernels run here")
 def test_without_a_gpu_it_is_not_the_kernels_fault(judge: Judge) -> None:
     record = judge.judge(judge.pose("allreduce", ProblemSettings(nproc=2, trials=1)), Candidate.read(KERNELS[0]))
     assert record.verdict is Verdict.ENVIRONMENT

@@ -1,13 +1,13 @@
-"""One `.py` file with a `solution(...)` or a `ModelNew` that claims to replace the reference's."""
+"""One `.py` file with a `solution(...)` or a `ModelNew` that claims to replace the reference."""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pkb.backends import Backend, backend_named, recognise
+from pkb.backends import Backend, find_backend, recognise
 from pkb.errors import UsageError
 from pkb.problems.problem import Problem
+from pkb.record import CandidateFacts
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,17 @@ class Candidate:
 
     @classmethod
     def of(cls, source: bytes, name: str = "candidate", backend: str | None = None) -> "Candidate":
-        return cls(name, source, backend_named(backend) if backend else recognise(source))
+        return cls(name, source, find_backend(backend) if backend else recognise(source))
 
     @classmethod
     def reference(cls, problem: Problem) -> "Candidate":
         """The problem's own: the candidate that must always be right."""
-        return cls.of(problem.as_candidate().encode(), "reference", "torch")
+        return cls.of(problem.make_candidate_source().encode(), "reference", "torch")
 
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.source).hexdigest()
 
-    def facts(self) -> dict[str, Any]:
-        return {"name": self.name, "backend": self.backend.name, "sha256": self.digest}
+    def describe(self) -> CandidateFacts:
+        """Return what a record says about the candidate."""
+        return CandidateFacts(self.name, self.backend.name, self.digest)

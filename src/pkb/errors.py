@@ -1,4 +1,4 @@
-"""What a person did that pkb cannot work with. Printed as one line, never as a traceback."""
+"""The error for everything that a user can correct. It is printed as one line, never as a traceback."""
 
 
 class UsageError(Exception):

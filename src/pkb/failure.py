@@ -1,15 +1,28 @@
-"""A judgement that ends early: raised where it is seen, turned into a record by the judge."""
+"""A judgement that ends early: raised where the cause is seen, turned into a record by the judge."""
 
+from dataclasses import fields
 from typing import Any
 
-from pkb.record import Verdict
+from pkb.base.schema import dump
+from pkb.record import Evidence, Verdict
+
+_COMMON = {one.name for one in fields(Evidence)} - {"details"}
+_TYPED = ("trial", "findings")
 
 
 class Failure(Exception):
-    """Verdict, the sentence for the record, and its evidence."""
+    """A verdict, the sentence for the record, and the evidence."""
 
-    def __init__(self, verdict: Verdict, reason: str, **evidence: Any):
+    def __init__(self, verdict: Verdict, reason: str, *, evidence: Evidence | None = None, **facts: Any):
+        """Facts that are no field of Evidence become its details."""
         super().__init__(reason)
         self.verdict = verdict
         self.reason = reason
-        self.evidence = evidence
+        self.evidence = evidence or make_evidence(facts)
+
+
+def make_evidence(facts: dict[str, Any]) -> Evidence:
+    """Return the evidence with these facts: fields of Evidence by their names, all others as details."""
+    plain = {name: value if name in _TYPED else dump(value) for name, value in facts.items()}
+    common = {name: value for name, value in plain.items() if name in _COMMON}
+    return Evidence(**common, details={name: value for name, value in plain.items() if name not in _COMMON})

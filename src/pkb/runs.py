@@ -22,13 +22,13 @@ RECORD = "record.json"
 SOURCE = "candidate.py"
 _FACTS = "run.json"
 PROBLEM = re.compile(r"(?:L(\d+)_)?(\d+)_[\w-]+")
-"""A problem's stem; models have a level."""
+"""Matches a problem's stem; the names of KernelBench's tasks begin with a level."""
 _LEVEL = 1000
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A file that cannot be read, and why."""
+    """A file that cannot be read, and the reason."""
 
     path: Path
     what: str
@@ -39,7 +39,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class Sample:
-    """One candidate for one problem. Files are read when asked for, and not kept."""
+    """One candidate for one problem. Each property reads its file again."""
 
     problem: str
     """The problem's stem."""
@@ -51,38 +51,39 @@ class Sample:
 
     @property
     def number(self) -> int:
-        """The problem's."""
-        return number_of(self.problem)
+        """The problem's number."""
+        return find_problem_number(self.problem)
 
     @property
     def record(self) -> Record | None:
-        """The latest; None when there is none or it is damaged."""
+        """The latest record; None when there is none or it is damaged."""
         found = read_record(self.folder / RECORD)
         return found if isinstance(found, Record) else None
 
     @property
     def history(self) -> list[Record]:
-        """All its records that can be read, oldest first."""
+        """All records of the sample that can be read, oldest first."""
         found = [read_record(path) for path in self.folder.glob("record-*.json")] or [self.record]
         return sorted((record for record in found if isinstance(record, Record)), key=lambda record: record.when)
 
     @property
     def source(self) -> str | None:
-        """The candidate; bytes that are not UTF-8 are escaped as surrogates."""
-        return _text(self.folder / SOURCE)
+        """The candidate's source; bytes that are not UTF-8 are escaped as surrogates."""
+        return _read_text(self.folder / SOURCE)
 
     @property
     def prompt(self) -> Path | None:
-        return _if_there(self.folder / "prompt.md")
+        return _find_file(self.folder / "prompt.md")
 
     @property
     def response(self) -> Path | None:
-        return _if_there(self.folder / "response.md")
+        return _find_file(self.folder / "response.md")
 
     @property
     def turns(self) -> list[Path]:
-        """The folders of its turns, in order, where a model was asked more than once."""
-        return sorted((path for path in self.folder.glob("turns/*") if path.is_dir()), key=lambda p: _natural(p.name))
+        """The folders of the sample's turns, in order, where a model was asked more than once."""
+        folders = [path for path in self.folder.glob("turns/*") if path.is_dir()]
+        return sorted(folders, key=lambda path: _make_sort_key(path.name))
 
 
 class Run:
@@ -95,111 +96,113 @@ class Run:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What run.json says; empty without one, or where it is damaged."""
+        """The content of run.json; empty where there is none, or where it is damaged."""
         found = self.read_facts()
         return {} if isinstance(found, Damage) else found
 
     def read_facts(self) -> dict[str, Any] | Damage:
         return _read_facts(self.folder / _FACTS)
 
-    def describe(self, **facts: Any) -> None:
-        """Write run.json: what it said before, and these."""
+    def update_facts(self, **facts: Any) -> None:
+        """Add these facts to run.json."""
         write_whole(self.folder / _FACTS, json.dumps(self.facts | facts, indent=1) + "\n")
 
-    def samples(self) -> list[Sample]:
-        """In order of problem and name. Raises UsageError where there is no such folder."""
-        return [Sample(problem, Path(folder)) for problem, folder in self.folders()]
+    def list_samples(self) -> list[Sample]:
+        """Return all samples in order of problem and name. Raises UsageError where the run's folder is missing."""
+        return [Sample(problem, Path(folder)) for problem, folder in self.list_folders()]
 
-    def records(self) -> list[Record]:
-        """The latest of each sample that has one."""
-        return [record for sample in self.samples() if (record := sample.record)]
+    def list_records(self) -> list[Record]:
+        """Return the latest record of each sample that has one."""
+        return [record for sample in self.list_samples() if (record := sample.record)]
 
     @property
     def damaged(self) -> list[Damage]:
-        """Files that every reader skips."""
-        paths = [sample.folder / RECORD for sample in self.samples()]
+        """The files that no reader can use."""
+        paths = [sample.folder / RECORD for sample in self.list_samples()]
         found = [self.read_facts(), *map(read_record, paths)]
         return [one for one in found if isinstance(one, Damage)]
 
-    def new_sample(self, problem: str, name: str | None = None) -> Path:
-        """An empty folder that no other process has been given; without a name, the next free number."""
+    def create_sample(self, problem: str, name: str | None = None) -> Path:
+        """Create an empty folder that no other process uses; without a name, it gets the next free number."""
         home = self.folder / problem
         home.mkdir(parents=True, exist_ok=True)
         if name is not None:
-            return _claimed(home / name)
+            return _create_folder(home / name)
         number = sum(1 for _ in home.iterdir()) + 1
         while True:
             try:
-                # Whoever makes the folder owns it.
+                # Only one process can make a folder: that one owns it.
                 (home / str(number)).mkdir()
                 return home / str(number)
             except FileExistsError:
                 number += 1
 
-    def folders(self) -> Iterator[tuple[str, str]]:
-        """Problem and path of each sample: as frugal as a hundred thousand of them ask for."""
+    def list_folders(self) -> Iterator[tuple[str, str]]:
+        """Yield problem and path of each sample, as plain strings: a run may have a hundred thousand."""
         try:
-            problems = [name for name in _folders_in(self.folder) if PROBLEM.fullmatch(name)]
+            problems = [name for name in _list_folders(self.folder) if PROBLEM.fullmatch(name)]
         except OSError as error:
             raise UsageError(f"no run in {self.folder}: {error.strerror}; `pkb eval --out DIR` writes one") from error
-        for problem in sorted(problems, key=_natural):
+        for problem in sorted(problems, key=_make_sort_key):
             home = os.path.join(self.folder, problem)
-            for name in sorted(_folders_in(home), key=_natural):
+            for name in sorted(_list_folders(home), key=_make_sort_key):
                 yield problem, os.path.join(home, name)
 
 
-def keep(folder: Path, record: Record, source: bytes | None = None) -> None:
-    """Add a record to a sample, and the candidate that it is about: beside all earlier ones, and as the latest."""
+def save_record(folder: Path, record: Record, source: bytes | None = None) -> None:
+    """Add a record, and its candidate, to a sample: under a name of its own, and as the latest."""
     if source is not None:
-        _keep_source(folder / SOURCE, source)
+        _save_source(folder / SOURCE, source)
     content, latest = f"{record.to_json()}\n".encode(), folder / RECORD
-    # First under names of their own: of two judgements of one sample neither overwrites the other's.
+    # First under names of their own: two judgements of one sample do not overwrite each other.
     for one in (latest.read_bytes(), content) if latest.is_file() else (content,):
-        write_whole(folder / _name_of(one), one)
+        write_whole(folder / _choose_name(one), one)
     write_whole(latest, content)
 
 
-def _name_of(record: bytes) -> str:
+def _choose_name(record: bytes) -> str:
     stamps = re.findall(rb'"when": ?"([-:T\d]*)', record) or [b"unknown"]
     return f"record-{re.sub('[-:]', '', stamps[-1].decode())}-{sha256(record).hexdigest()[:8]}.json"
 
 
-def _keep_source(path: Path, source: bytes) -> None:
-    """Another candidate that had the same name makes room."""
-    if path.is_file() and (earlier := path.read_bytes()) != source:
-        write_whole(path.with_stem(f"candidate-{sha256(earlier).hexdigest()[:8]}"), earlier)
+def _save_source(path: Path, source: bytes) -> None:
+    """Write the candidate; another candidate of the same name is renamed first."""
+    if path.is_file() and (find_matching_record := path.read_bytes()) != source:
+        write_whole(path.with_stem(f"candidate-{sha256(find_matching_record).hexdigest()[:8]}"), find_matching_record)
     write_whole(path, source)
 
 
-def earlier(folder: Path, digest: str, platform: str, setup: dict[str, Any], timed: bool) -> Record | None:
-    """The latest record of a sample, if it answers what is asked: this candidate, so set up, and its time."""
+def find_matching_record(folder: Path, digest: str, platform: str, setup: dict[str, Any], timed: bool) -> Record | None:
+    """Return the latest record of a sample if it is about this candidate on this platform, has a time if that is
+    wanted, and agrees with `setup`: fields of SetupFacts by name."""
     found = read_record(folder / RECORD)
     if not isinstance(found, Record) or found.verdict is Verdict.ENVIRONMENT:
         return None
-    same = found.candidate.get("sha256") == digest and found.environment.get("platform") == platform
+    same = found.candidate.sha256 == digest and found.environment.platform == platform
+    agrees = all(getattr(found.setup, name) == value for name, value in setup.items())
     lacks_time = timed and found.correct and not found.timing
-    return found if same and setup.items() <= found.setup.items() and not lacks_time else None
+    return found if same and agrees and not lacks_time else None
 
 
 def read_record(path: Path) -> Record | Damage | None:
-    """None when there is none."""
+    """Return the record in a file; None where there is no file."""
     try:
         return Record.from_json(path.read_text())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        return Damage(path, damage(error))
+        return Damage(path, describe_damage(error))
 
 
-def damage(error: Exception) -> str:
-    """What is wrong with a file, in words."""
+def describe_damage(error: Exception) -> str:
+    """Return in words what is wrong with a file whose reading raised this error."""
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error}"
     return f"not a record: it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
-def number_of(problem: str) -> int:
-    """In the order of problems: those of a level after all of the level before."""
+def find_problem_number(problem: str) -> int:
+    """Return a number by which problems are ordered: all of one level before those of the next."""
     found = PROBLEM.fullmatch(problem)
     return _LEVEL * int(found[1] or 0) + int(found[2]) if found else 0
 
@@ -210,34 +213,34 @@ def _read_facts(path: Path) -> dict[str, Any] | Damage:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        return Damage(path, damage(error))
+        return Damage(path, describe_damage(error))
     return found if isinstance(found, dict) else Damage(path, "not an object")
 
 
-def _claimed(folder: Path) -> Path:
+def _create_folder(folder: Path) -> Path:
     try:
         folder.mkdir()
     except FileExistsError:
-        raise UsageError(f"{folder} is there already; choose another name") from None
+        raise UsageError(f"{folder} exists already; choose another name") from None
     return folder
 
 
-def _folders_in(folder: Path | str) -> list[str]:
+def _list_folders(folder: Path | str) -> list[str]:
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
 
 
-def _natural(name: str) -> list[tuple[int, int | str]]:
-    """Sorts sample_2 before sample_10."""
+def _make_sort_key(name: str) -> list[tuple[int, int | str]]:
+    """Return a key that sorts sample_2 before sample_10."""
     parts = re.split(r"(\d+)", name)
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts if part]
 
 
-def _if_there(path: Path) -> Path | None:
+def _find_file(path: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     try:
         return path.read_text(errors="surrogateescape")
     except OSError:

@@ -1,8 +1,8 @@
-"""Symmetric buffers for kernels that exchange data between ranks: what the host does before a launch.
+"""Symmetric buffers for kernels that exchange data between ranks: the host's part, before a launch.
 
-Kernels meet at barriers that spin, block b of one rank with blocks b of the others. That ends only if all blocks
-of all ranks can be resident together: a block that waits never makes room for one that has not begun. So the grid
-of such a kernel comes from `Exchange.programs`, and nothing else may be larger.
+Kernels meet at barriers that spin, block b of one rank with blocks b of the others. A barrier ends only if all blocks
+of all ranks can be resident together: a block that waits never makes room for a block that has not begun. So the grid
+of a kernel with barriers comes from `Exchange.programs` and is never larger.
 """
 
 import os
@@ -13,18 +13,18 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
-_SHARED = "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES"
-_INTERPRETED = 16
-"""Programs on a CPU run one after another: more of them are only slower."""
-_FEWEST = 8
+_ONE_GPU_VARIABLE = "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES"
+_CPU_PROGRAMS = 16
+"""Programs on a CPU run one after another: a larger grid is only slower."""
+_MIN_PROGRAMS = 8
 
 
 @dataclass
 class Exchange:
     """A symmetric buffer of two halves that calls use in turn.
 
-    One barrier per call is then enough: when a rank writes to a half again, every rank has passed the
-    barrier of the call between, so it has finished reading. All calls must divide the work alike.
+    One barrier per call is then enough: when a rank writes to a half again, every rank has passed the barrier of the
+    call between, so it has finished reading. All calls must divide the work in the same way.
     """
 
     rank: int
@@ -34,29 +34,29 @@ class Exchange:
     signals: int
     """Address of the table of all ranks' signal pads, for `rank_barrier`."""
     start: int
-    """Where, in elements, the first half begins: torch may put several buffers behind one address."""
+    """The first element of the first half: torch may put several buffers behind one address."""
     half: int
-    """Elements in one half."""
+    """The number of elements in one half."""
     channels: int
-    """How many programs may hold a barrier at the same time."""
+    """The number of programs that may hold a barrier at the same time."""
     resident: int
-    """How many programs of the largest kind, one to a multiprocessor, this rank may have on its device."""
+    """The number of programs that this rank may have on its device, at one per multiprocessor."""
     tensor: torch.Tensor
     _calls: int = 0
 
     def next_offset(self) -> int:
-        """Where, in elements, this call's half begins. Ask once per call, on every rank."""
+        """Return the first element of this call's half. Call this once per call, on every rank."""
         self._calls += 1
         return self.start + self._calls % 2 * self.half
 
     def programs(self, tiles: int, per_sm: int = 1) -> int:
-        """The grid for so many tiles of work, of blocks of which `per_sm` fit on one multiprocessor."""
+        """Return the grid for this number of tiles of work, where `per_sm` blocks fit on one multiprocessor."""
         return max(1, min(tiles, self.channels, self.resident * per_sm))
 
 
 @cache
 def exchange(elements: int, dtype: torch.dtype, device: torch.device) -> Exchange:
-    """The exchange for payloads of this size. Collective on first use: all ranks must ask for the same."""
+    """Return the exchange for payloads of this size. Collective on first use: all ranks must ask for the same size."""
     tensor = symm_mem.empty(2 * elements, dtype=dtype, device=device)
     world = dist.group.WORLD
     assert world, "torch.distributed is initialised before a kernel is called"
@@ -75,12 +75,13 @@ def exchange(elements: int, dtype: torch.dtype, device: torch.device) -> Exchang
 
 
 def resident_programs(device: torch.device, world: int) -> int:
-    """One program per multiprocessor of the device, or of this rank's share where all ranks are on one GPU."""
+    """Return one program per multiprocessor of the device, or of this rank's share where all ranks use one GPU."""
     if device.type == "cpu":
-        return _INTERPRETED
+        return _CPU_PROGRAMS
     processors = torch.cuda.get_device_properties(device).multi_processor_count
-    return share(processors, world) if os.environ.get(_SHARED) == "1" else processors
+    return share(processors, world) if os.environ.get(_ONE_GPU_VARIABLE) == "1" else processors
 
 
 def share(processors: int, world: int) -> int:
-    return max(_FEWEST, processors // world)
+    """Return a rank's share of a GPU's multiprocessors, and never too few to work with."""
+    return max(_MIN_PROGRAMS, processors // world)

@@ -1,7 +1,7 @@
 """Helpers for multi-GPU kernels in Triton: pointer tables, a barrier between ranks, tiles; and `exchange`.
 
-They work compiled on a GPU and interpreted on a CPU: no inline assembly, and no program ever waits for
-another program of its own rank. The shape of a kernel that uses them:
+They work compiled on a GPU and interpreted on a CPU: no inline assembly, and no program ever waits for another program
+of its own rank. The shape of a kernel that uses them:
 
     @triton.jit
     def kernel(x, out, buffers, signals, offset, count, RANK: tl.constexpr, WORLD: tl.constexpr, BLOCK: tl.constexpr):
@@ -9,13 +9,13 @@ another program of its own rank. The shape of a kernel that uses them:
         rank_barrier(signals, RANK, WORLD)
         sum_tiles(buffers, offset, out, count, RANK, WORLD, BLOCK)
 
-Program b works on the same tiles on every rank, so that meeting its namesakes is all the waiting it needs.
+Program b works on the same tiles on every rank, so it only needs to wait for program b of the other ranks.
 
-Programs that wait must all be resident at once, those of all ranks, and leave room for what the others still have
-to run. Heavy work therefore goes into kernels that never wait; where such a kernel uses much shared memory, those
-that wait leave multiprocessors free for it (`per_sm=1`), since one that holds any program cannot divide its memory
-anew. A stream runs its kernels in order: whoever is met in the second has finished the first, and whoever starts the
-second knows that all were met in the first.
+Programs that wait must all be resident at once, those of all ranks, and leave room for what other ranks still have to
+run. Heavy work therefore goes into kernels that never wait. Where such a kernel uses much shared memory, kernels that
+wait leave multiprocessors free for it (`per_sm=1`), since a multiprocessor that holds any program cannot divide its
+memory anew. A stream runs its kernels in order: a rank that reaches a barrier of the second kernel has finished the
+first one, and a rank that starts the second kernel has passed all barriers of the first.
 """
 
 import torch
@@ -28,7 +28,7 @@ from pkb.symmetric import exchange as exchange
 
 @triton.jit
 def peer(buffers, rank, like):
-    """Rank's buffer as a pointer of the type of `like`, from the table `exchange.buffers`."""
+    """Return a rank's buffer as a pointer of the type of `like`, from the table `exchange.buffers`."""
     address = tl.load(buffers.to(tl.pointer_type(tl.int64)) + rank)
     # The compiler cannot know that buffers are aligned, and would move one element at a time.
     return tl.multiple_of(address.to(like.dtype), 16)
@@ -36,10 +36,10 @@ def peer(buffers, rank, like):
 
 @triton.jit
 def rank_barrier(signals, RANK: tl.constexpr, WORLD: tl.constexpr):
-    """Wait until this program's namesakes on all ranks are here; what they stored before is then visible.
+    """Wait until this program has come here on all ranks; what it stored there before is then visible.
 
-    Program b has words b * WORLD + r of the pads. Each flag is raised by one rank and taken down by the
-    other, so that the pad is all zeros again afterwards.
+    Program b has words b * WORLD + r of the pads. Each flag is raised by one rank and taken down by the other, so the
+    pad is all zeros again afterwards.
     """
     channel = tl.program_id(0)
     table = signals.to(tl.pointer_type(tl.int64))
@@ -81,7 +81,7 @@ def sum_tiles(buffers, offset, out, count, RANK: tl.constexpr, WORLD: tl.constex
 
 @triton.jit
 def share_of(rank, count, WORLD: tl.constexpr):
-    """Where a rank's share of `count` elements begins, and its length. Shares begin at multiples of 16."""
+    """Return the first element and the length of a rank's share of `count` elements; it begins at a multiple of 16."""
     share = tl.cdiv(tl.cdiv(count, WORLD), 16) * 16
     return rank * share, tl.minimum(share, count - rank * share)
 
@@ -90,7 +90,7 @@ def share_of(rank, count, WORLD: tl.constexpr):
 def two_shot_sum(buffers, signals, offset, out, count, RANK: tl.constexpr, WORLD: tl.constexpr, BLOCK: tl.constexpr):
     """Sum all ranks' buffers: each rank sums its share in place, all meet, then each fetches every share.
 
-    Every element crosses twice, however many ranks there are; with `sum_tiles` alone, once for each other rank.
+    Every element crosses the links twice for any number of ranks; with `sum_tiles` alone, once for each other rank.
     """
     start, length = share_of(RANK, count, WORLD)
     sum_tiles(buffers, offset + start, peer(buffers, RANK, out) + offset + start, length, RANK, WORLD, BLOCK)
@@ -102,13 +102,13 @@ def two_shot_sum(buffers, signals, offset, out, count, RANK: tl.constexpr, WORLD
 
 
 def two_shot_pays(size: int, world: int) -> bool:
-    """Whether less to fetch makes up for a second barrier, for so many bytes."""
+    """Return whether fetching less makes up for a second barrier, for a payload of `size` bytes."""
     return world > 2 and size >= 512 * 1024
 
 
 @triton.jit
 def tile_corner(tile, M, N, TILE: tl.constexpr):
-    """First row and column of a tile of an [M, N] matrix.
+    """Return the first row and column of a tile of an [M, N] matrix.
 
     Tiles are numbered column by column in bands eight tiles high: programs that run together then find each
     other's rows of the left factor and columns of the right one in the cache.
@@ -122,7 +122,7 @@ def tile_corner(tile, M, N, TILE: tl.constexpr):
 
 @triton.jit
 def matmul_tile(a, b, row, col, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr, EVEN: tl.constexpr):
-    """The [TILE, TILE] tile at (row, col) of A @ B, both contiguous, in float32. EVEN: no tile juts out."""
+    """Return the [TILE, TILE] tile at (row, col) of A @ B, both contiguous, in float32. EVEN: all tiles are whole."""
     rows = row + tl.arange(0, TILE)
     cols = col + tl.arange(0, TILE)
     inner = tl.arange(0, DEPTH)
@@ -145,7 +145,7 @@ def matmul_tile(a, b, row, col, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr
 
 @triton.jit
 def store_tile(c, tile, row, col, M, N, TILE: tl.constexpr):
-    """Store the tile at (row, col) of C, contiguous."""
+    """Store the tile at (row, col) of C, which is contiguous."""
     rows = row + tl.arange(0, TILE)
     cols = col + tl.arange(0, TILE)
     inside = (rows < M)[:, None] & (cols < N)[None, :]
@@ -153,7 +153,7 @@ def store_tile(c, tile, row, col, M, N, TILE: tl.constexpr):
 
 
 def tiling(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[int, dict[str, int]]:
-    """The number of tiles of an [M, N] product, and launch arguments of a kernel around `matmul_tile`.
+    """Return the number of tiles of an [M, N] product, and launch arguments of a kernel around `matmul_tile`.
 
     Tiles are large where the tensor cores can use them.
     """

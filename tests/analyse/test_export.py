@@ -8,9 +8,12 @@ import pytest
 
 from helpers.made_records import files, record, timed_record
 from pkb.analyse import export as exchange
-from pkb.analyse import rows
+from pkb.analyse import read_rows
 from pkb.errors import UsageError
-from pkb.runs import Run, keep
+from pkb.record import Evidence
+from pkb.runs import Run, save_record
+from pkb.screen import ScreenFinding, Severity
+from pkb.trial import Trial, TrialKind
 
 SOURCE = b"# -*- coding: latin-1 -*-\n# caf\xe9 \xe2\x82\xac\ndef solution(x):\n    return x\n"
 
@@ -18,54 +21,51 @@ SOURCE = b"# -*- coding: latin-1 -*-\n# caf\xe9 \xe2\x82\xac\ndef solution(x):\n
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     made = Run(tmp_path / "made")
-    made.describe(model="big", temperature=0.5)
-    odd = {
-        "check": "values",
-        "got": float("inf"),
-        "text": "ü \ud800 } [",
-        "nested": {"empty": {}, "list": [None, 1e-300]},
-    }
-    keep(made.new_sample("1_allreduce"), timed_record(), SOURCE)
-    keep(made.new_sample("1_allreduce"), record(verdict="WRONG", evidence=odd), b"")
-    keep(made.new_sample("13_gemm_allreduce", "by hand"), record("13_gemm_allreduce", warnings=[{"rule": "x"}]))
+    made.update_facts(model="big", temperature=0.5)
+    details = {"got": float("inf"), "text": "ü \ud800 } [", "nested": {"empty": {}, "list": [None, 1e-300]}}
+    odd = Evidence("values", trial=Trial(TrialKind.PROBE), details=details)
+    finding = ScreenFinding("x", Severity.WARN, 3, "is odd", "torch.x", "do not")
+    save_record(made.create_sample("1_allreduce"), timed_record(), SOURCE)
+    save_record(made.create_sample("1_allreduce"), record(verdict="WRONG", evidence=odd), b"")
+    save_record(made.create_sample("13_gemm_allreduce", "by hand"), record("13_gemm_allreduce", warnings=[finding]))
     return made
 
 
 @pytest.mark.parametrize("ending", exchange.FORMATS)
 def test_a_round_trip_loses_nothing(run: Run, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"out{ending}"
-    assert exchange.write([run], file) == 3
-    assert exchange.read(file, tmp_path / "back") == (3, [])
+    assert exchange.export_runs([run], file) == 3
+    assert exchange.import_runs(file, tmp_path / "back") == (3, [])
     assert files(tmp_path / "back") == files(run.folder)
-    assert Run(tmp_path / "back").records() == run.records()
+    assert Run(tmp_path / "back").list_records() == run.list_records()
 
 
 @pytest.mark.parametrize("ending", exchange.FORMATS)
 def test_several_runs_come_back_as_several(run: Run, tmp_path: Path, ending: str) -> None:
     other = Run(tmp_path / "other")
-    keep(other.new_sample("1_allreduce"), record(verdict="CRASH"))
-    exchange.write([run, other], tmp_path / f"out{ending}")
-    exchange.read(tmp_path / f"out{ending}", tmp_path / "back")
+    save_record(other.create_sample("1_allreduce"), record(verdict="CRASH"))
+    exchange.export_runs([run, other], tmp_path / f"out{ending}")
+    exchange.import_runs(tmp_path / f"out{ending}", tmp_path / "back")
     assert files(tmp_path / "back" / "made") == files(run.folder)
     assert files(tmp_path / "back" / "other") == files(other.folder)
 
 
 def test_importing_twice_changes_nothing_and_importing_more_adds(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    exchange.write([run], file)
+    exchange.export_runs([run], file)
     for _ in range(2):
-        exchange.read(file, tmp_path / "back")
+        exchange.import_runs(file, tmp_path / "back")
     assert files(tmp_path / "back") == files(run.folder)
-    keep(run.folder / "1_allreduce" / "1", record(reason="again", when="2100-01-01T00:00:00+00:00"))
-    exchange.write([run], file)
-    exchange.read(file, tmp_path / "back")
-    assert [one.reason for one in Run(tmp_path / "back").samples()[0].history] == ["as made", "again"]
+    save_record(run.folder / "1_allreduce" / "1", record(reason="again", when="2100-01-01T00:00:00+00:00"))
+    exchange.export_runs([run], file)
+    exchange.import_runs(file, tmp_path / "back")
+    assert [one.reason for one in Run(tmp_path / "back").list_samples()[0].history] == ["as made", "again"]
 
 
 def test_parquet_has_columns_to_query(run: Run, tmp_path: Path) -> None:
     import pyarrow.parquet as parquet
 
-    exchange.write([run], tmp_path / "out.parquet")
+    exchange.export_runs([run], tmp_path / "out.parquet")
     table = parquet.read_table(tmp_path / "out.parquet", columns=["problem", "verdict", "speedup", "model", "world"])
     assert table.to_pylist()[:2] == [
         {"problem": "1_allreduce", "verdict": "CORRECT", "speedup": 2.0, "model": "big", "world": 4},
@@ -74,10 +74,10 @@ def test_parquet_has_columns_to_query(run: Run, tmp_path: Path) -> None:
 
 
 def test_lines_of_pkb_eval_are_taken_too(tmp_path: Path) -> None:
-    lines = [json.dumps(json.loads(one.to_json())) for one in (record(), record("2_allgather"))]
+    lines = [one.to_json(indent=None) for one in (record(), record("2_allgather"))]
     (tmp_path / "said.jsonl").write_text("\n".join(lines))
-    assert exchange.read(tmp_path / "said.jsonl", tmp_path / "back") == (2, [])
-    assert [(one.problem, one.sample) for one in rows([tmp_path / "back"]).rows] == [
+    assert exchange.import_runs(tmp_path / "said.jsonl", tmp_path / "back") == (2, [])
+    assert [(one.problem, one.sample) for one in read_rows([tmp_path / "back"]).rows] == [
         ("1_allreduce", "mine"),
         ("2_allgather", "mine"),
     ]
@@ -85,10 +85,10 @@ def test_lines_of_pkb_eval_are_taken_too(tmp_path: Path) -> None:
 
 def test_damaged_lines_are_named_and_the_others_read(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    exchange.write([run], file)
+    exchange.export_runs([run], file)
     first, second, third = file.read_text().splitlines()
     file.write_text("\n".join([first, second[:100], "[]", third]))
-    count, damaged = exchange.read(file, tmp_path / "back")
+    count, damaged = exchange.import_runs(file, tmp_path / "back")
     assert count == 2
     assert [one.what.split(":")[0] for one in damaged] == ["entry 2", "entry 3"]
 
@@ -97,7 +97,7 @@ def test_damaged_lines_are_named_and_the_others_read(run: Run, tmp_path: Path) -
 def test_a_file_names_no_folder_outside_the_run(tmp_path: Path, place: dict[str, str]) -> None:
     fields = json.loads(record().to_json()) | {"run": "a", "sample": "b"} | place
     (tmp_path / "bad.jsonl").write_text(json.dumps(fields))
-    count, damaged = exchange.read(tmp_path / "bad.jsonl", tmp_path / "in" / "back")
+    count, damaged = exchange.import_runs(tmp_path / "bad.jsonl", tmp_path / "in" / "back")
     assert (count, len(damaged)) == (0, 1)
     assert "cannot all name folders" in damaged[0].what
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
@@ -105,11 +105,11 @@ def test_a_file_names_no_folder_outside_the_run(tmp_path: Path, place: dict[str,
 
 def test_mistakes_say_what_to_do(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="choose one of these endings"):
-        exchange.write([run], tmp_path / "out.csv")
+        exchange.export_runs([run], tmp_path / "out.csv")
     for ending in exchange.FORMATS:
         with pytest.raises(UsageError, match="name a file that `pkb export` wrote"):
-            exchange.read(tmp_path / f"none{ending}", tmp_path)
+            exchange.import_runs(tmp_path / f"none{ending}", tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"pip install 'parallelkernelbench\[parquet\]'"):
-        exchange.write([run], tmp_path / "out.parquet")
+        exchange.export_runs([run], tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

@@ -10,8 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from helpers.made_records import row
-from pkb.analyse import Row, by_category, fast_p_curve, is_fast, leaderboard, pass_at_k
-from pkb.analyse import bootstrap as e
+from pkb.analyse import Row, compute_fast_p_curve, compute_pass_at_k, is_fast, make_leaderboard, summarise_by_category
+from pkb.analyse import estimates as e
+from pkb.base.resampling import compute_weighted_medians, draw_counts
 
 VERDICTS = ["CORRECT", "WRONG", "CRASH", "ENVIRONMENT"]
 PROBLEMS = ["1_a", "2_b", "3_c"]
@@ -32,14 +33,14 @@ ROWS = st.lists(st.builds(row, st.sampled_from(PROBLEMS), st.sampled_from(VERDIC
     ],
 )
 def test_pass_at_k_by_hand(n: int, c: int, k: int, expected: float) -> None:
-    assert pass_at_k(n, c, k) == pytest.approx(expected)
+    assert compute_pass_at_k(n, c, k) == pytest.approx(expected)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.data())
 def test_pass_at_k_is_the_share_of_all_draws_that_hold_a_good_one(good: list[bool], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(good)))
     draws = list(combinations(good, k))
-    assert pass_at_k(len(good), sum(good), k) == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert compute_pass_at_k(len(good), sum(good), k) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
 def drawn(rows: list[Row], k: int, good: "st.SearchStrategy | object") -> float | None:
@@ -55,7 +56,7 @@ def drawn(rows: list[Row], k: int, good: "st.SearchStrategy | object") -> float 
 
 @given(ROWS, st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.booleans())
 def test_summaries_against_enumeration(rows: list[Row], k: int, p: float, plain: bool) -> None:
-    found = by_category(rows, ks=(k,), p=p, plain=plain)[-1]
+    found = summarise_by_category(rows, ks=(k,), p=p, plain=plain)[-1]
     passed, fast = found.pass_at[k], found.fast_at[k]
     assert (passed and passed.value) == pytest.approx(drawn(rows, k, lambda one: one.verdict == "CORRECT"))
 
@@ -79,13 +80,13 @@ def test_summaries_against_enumeration(rows: list[Row], k: int, p: float, plain:
 @given(ROWS, st.lists(st.floats(0, 5), min_size=1, max_size=5), st.booleans())
 def test_the_curve_is_fast_p_at_each_p(rows: list[Row], ps: list[float], plain: bool) -> None:
     expected = [drawn(rows, 1, lambda one, p=p: is_fast(one, p, plain)) for p in ps]
-    assert fast_p_curve(rows, ps, plain) == pytest.approx(expected)
+    assert compute_fast_p_curve(rows, ps, plain) == pytest.approx(expected)
 
 
 @given(ROWS)
 def test_environment_counts_neither_for_nor_against(rows: list[Row]) -> None:
     counted = [one for one in rows if one.verdict != "ENVIRONMENT"]
-    every, without = by_category(rows)[-1], by_category(counted)[-1]
+    every, without = summarise_by_category(rows)[-1], summarise_by_category(counted)[-1]
     assert every.left_out == len(rows) - len(counted)
     assert (every.samples, every.pass_at, every.fast_at) == (without.samples, without.pass_at, without.fast_at)
 
@@ -102,7 +103,7 @@ def test_fast_p_is_tested_on_the_low_end_unless_plain() -> None:
 
 def test_a_problem_with_fewer_samples_than_k_is_left_out() -> None:
     rows = [row("1_a"), row("1_a", "WRONG"), row("1_a", "WRONG"), row("2_b")]
-    found = by_category(rows, ks=(1, 3, 4))[-1]
+    found = summarise_by_category(rows, ks=(1, 3, 4))[-1]
     assert found.pass_at[1]
     assert (found.pass_at[1].value, found.pass_at[1].problems) == (pytest.approx((1 / 3 + 1) / 2), 2)
     assert found.pass_at[3]
@@ -111,20 +112,20 @@ def test_a_problem_with_fewer_samples_than_k_is_left_out() -> None:
 
 
 def test_times_of_cpus_do_not_enter_the_leaderboard() -> None:
-    rows = [row("1_a", speed=3.0, platform="cpu"), row("2_b", speed=3.0, platform="cpu")]
-    assert by_category(rows)[-1].timed == 2
-    last = leaderboard(rows)[-1].summary
+    rows = [row(problem, speed=3.0, platform="cpu", comparable=False) for problem in ("1_a", "2_b")]
+    assert summarise_by_category(rows)[-1].timed == 2
+    last = make_leaderboard(rows)[-1].summary
     assert (last.correct, last.timed, last.fast_at[1], last.median) == (2, 0, None, None)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=5))
 def test_the_interval_of_a_mean_is_that_of_all_resamples(values: list[float]) -> None:
     assume(set(values) not in ({0.0}, {1.0}))
-    found = e.mean(values)
+    found = e.estimate_mean(values)
     assert found
     everything = np.array([statistics.fmean(draw) for draw in product(values, repeat=len(values))])
     below, above = (everything < found.low - 1e-9).mean(), (everything > found.high + 1e-9).mean()
-    # 1000 resamples, not all of them: the ends lie between the 1 and 4.5 % quantiles of all.
+    # 2000 resamples, not all of them: the ends lie between the 1 and 4.5 % quantiles of all.
     assert max(below, above) < 0.045
     assert (everything <= found.low + 1e-9).mean() > 0.01
     assert (everything >= found.high - 1e-9).mean() > 0.01
@@ -135,8 +136,8 @@ def test_medians_of_resamples_are_those_of_the_repeated_values(groups: list[list
     pooled = np.concatenate(groups)
     owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     order = np.argsort(pooled)
-    counts = e._resampled(len(groups))[:20]
-    found = e._weighted_medians(pooled[order], counts[:, owner[order]])
+    counts = draw_counts(len(groups))[:20]
+    found = compute_weighted_medians(pooled[order], counts[:, owner[order]])
     expected = [np.median(np.repeat(pooled, draw[owner])) for draw in counts]
     assert found == pytest.approx(np.array(expected))
 
@@ -144,7 +145,7 @@ def test_medians_of_resamples_are_those_of_the_repeated_values(groups: list[list
 def test_intervals_hold_the_value_and_narrow_with_problems() -> None:
     def width(problems: int) -> float:
         rows = [row(f"{n}_p", "CORRECT" if n % 2 else "WRONG", speed=1 + n % 5 / 10) for n in range(problems)]
-        last = by_category(rows)[-1]
+        last = summarise_by_category(rows)[-1]
         for found in (last.pass_at[1], last.geometric_mean, last.median):
             assert found
             assert found.low <= found.value <= found.high
@@ -157,7 +158,7 @@ def test_intervals_hold_the_value_and_narrow_with_problems() -> None:
 
 @pytest.mark.parametrize(("value", "bound"), [(1.0, 5 / (5 + 1.96**2)), (0.0, 1.96**2 / (5 + 1.96**2))])
 def test_where_all_agree_there_is_doubt_left(value: float, bound: float) -> None:
-    found = e.mean([value] * 5)
+    found = e.estimate_mean([value] * 5)
     assert found
     assert found.value == value
     assert (found.low, found.high) == pytest.approx(sorted((value, bound)), rel=1e-4)

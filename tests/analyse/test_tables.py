@@ -5,8 +5,18 @@ from pathlib import Path
 import pytest
 
 from helpers.made_records import record, row, timed_record
-from pkb.analyse import ALL, Change, compared, failures, fast_p_curve, leaderboard, rows, speedups
-from pkb.runs import Run, keep
+from pkb.analyse import (
+    ALL,
+    Change,
+    compare_runs,
+    compute_fast_p_curve,
+    count_failures,
+    list_timed_rows,
+    make_leaderboard,
+    read_rows,
+)
+from pkb.record import Evidence, SetupFacts
+from pkb.runs import Run, save_record
 
 
 def test_the_leaderboard_by_hand() -> None:
@@ -19,7 +29,7 @@ def test_the_leaderboard_by_hand() -> None:
         row("2_b", "ENVIRONMENT", run="ours", model="big", category="B"),
     ]
     theirs = [row("1_a", run="theirs", model="small", backend="cuda"), row("2_b", run="theirs", model="small")]
-    found = leaderboard(ours + theirs)
+    found = make_leaderboard(ours + theirs)
     assert [(one.run, one.model, one.backend, one.summary.category) for one in found] == [
         ("ours", "big", "triton", "A"),
         ("ours", "big", "triton", "B"),
@@ -46,7 +56,7 @@ def test_the_leaderboard_by_hand() -> None:
 
 
 def test_failures_are_counted_by_verdict_and_check() -> None:
-    found = failures(
+    found = count_failures(
         [row(), row()]
         + [row(verdict="WRONG", check=check) for check in ("values", "values", "shape")]
         + [row(verdict="ENVIRONMENT", check="nursery") for _ in range(5)]
@@ -68,7 +78,7 @@ def test_degenerate_problems_enter_no_figure() -> None:
         row("L2_80_Gemm", "CRASH", **flawed),
         row("L2_81_Gemm", "ENVIRONMENT", category="level2"),
     ]
-    level1, level2, everything = (one.summary for one in leaderboard(ours))
+    level1, level2, everything = (one.summary for one in make_leaderboard(ours))
     assert (level1.category, level2.category, everything.category) == ("level1", "level2", ALL)
     assert (level2.problems, level2.samples, level2.left_out, level2.degenerate) == (0, 0, 1, 2)
     assert (everything.problems, everything.samples, everything.correct, everything.timed) == (2, 2, 1, 1)
@@ -77,29 +87,29 @@ def test_degenerate_problems_enter_no_figure() -> None:
     assert everything.geometric_mean
     assert (everything.pass_at[1].value, everything.fast_at[1].value) == (0.5, 0.5)
     assert everything.geometric_mean.value == pytest.approx(2.0)
-    assert fast_p_curve(ours, [1.0]) == [0.5]
-    assert [one.verdict for one in failures(ours)] == ["WRONG", "ENVIRONMENT"]
-    assert [one.problem for one in compared(ours, ours)] == ["L1_19_ReLU", "L1_100_HingeLoss"]
+    assert compute_fast_p_curve(ours, [1.0]) == [0.5]
+    assert [one.verdict for one in count_failures(ours)] == ["WRONG", "ENVIRONMENT"]
+    assert [one.problem for one in compare_runs(ours, ours)] == ["L1_19_ReLU", "L1_100_HingeLoss"]
 
 
 def test_published_inputs_make_a_run_of_their_own(tmp_path: Path) -> None:
     run = Run(tmp_path / "mine")
     for inputs in ("sound", "published"):
-        setup = {"size": "tiny", "dtype": "float32", "world": 1, "inputs": inputs, "state": "by name"}
-        keep(run.new_sample("L1_19_ReLU", inputs), timed_record(problem="L1_19_ReLU", setup=setup))
-    published, sound = rows([tmp_path / "mine"]).rows
+        setup = SetupFacts("float32", 1, trials=5, calls=3, size="tiny", inputs=inputs, state="by name")
+        save_record(run.create_sample("L1_19_ReLU", inputs), timed_record(problem="L1_19_ReLU", setup=setup))
+    published, sound = read_rows([tmp_path / "mine"]).rows
     assert (sound.run, sound.model, sound.size, sound.m) == ("mine", "mine", "tiny", 0)
     assert published.run == published.model == "mine (published inputs)"
-    assert [(one.run, one.inputs) for one in leaderboard([sound, published]) if one.summary.category == ALL] == [
+    assert [(one.run, one.inputs) for one in make_leaderboard([sound, published]) if one.summary.category == ALL] == [
         ("mine", "sound"),
         ("mine (published inputs)", "published"),
     ]
-    (found,) = compared([sound], [published])
+    (found,) = compare_runs([sound], [published])
     assert (found.ratio, found.other_settings) == (None, ["inputs sound / published"])
 
 
 def test_speedups_are_of_what_is_right_and_timed() -> None:
-    found = speedups([row(speed=1.0), row(speed=3.0), row(), row(verdict="CHEAT", speed=9.0), row(speed=2.0)])
+    found = list_timed_rows([row(speed=1.0), row(speed=3.0), row(), row(verdict="CHEAT", speed=9.0), row(speed=2.0)])
     assert [one.speedup for one in found] == [3.0, 2.0, 1.0]
 
 
@@ -128,7 +138,7 @@ def test_two_runs_compared() -> None:
         row("8_h"),
         row("9_i", "ENVIRONMENT"),
     ]
-    found = compared(before, after)
+    found = compare_runs(before, after)
     assert {one.number: one.change for one in found} == {
         1: Change.NOISE,
         2: Change.BETTER,
@@ -145,11 +155,14 @@ def test_two_runs_compared() -> None:
 
 def test_rows_hold_what_the_record_says(tmp_path: Path) -> None:
     run = Run(tmp_path / "mine")
-    run.describe(model="big", backend="triton")
-    keep(run.new_sample("1_allreduce"), timed_record())
-    keep(run.new_sample("1_allreduce"), record(verdict="WRONG", evidence={"check": "values", "blocks_us": [1]}))
-    run.new_sample("1_allreduce")
-    found = rows([tmp_path / "mine"])
+    run.update_facts(model="big", backend="triton")
+    save_record(run.create_sample("1_allreduce"), timed_record())
+    save_record(
+        run.create_sample("1_allreduce"),
+        record(verdict="WRONG", evidence=Evidence("values", details={"blocks_us": [1]})),
+    )
+    run.create_sample("1_allreduce")
+    found = read_rows([tmp_path / "mine"])
     assert not found.damaged
     timed, wrong = found.rows
     assert (timed.run, timed.model, timed.backend, timed.sample) == ("mine", "big", "triton", "1")
@@ -163,6 +176,6 @@ def test_rows_hold_what_the_record_says(tmp_path: Path) -> None:
 
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for place in ("a", "b"):
-        keep(Run(tmp_path / place / "same").new_sample("1_allreduce"), record())
-    found = rows([tmp_path / "a" / "same", tmp_path / "b" / "same"]).rows
+        save_record(Run(tmp_path / place / "same").create_sample("1_allreduce"), record())
+    found = read_rows([tmp_path / "a" / "same", tmp_path / "b" / "same"]).rows
     assert [one.run for one in found] == [str(tmp_path / "a" / "same"), str(tmp_path / "b" / "same")]

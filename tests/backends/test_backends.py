@@ -37,19 +37,19 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_parallelkittens_says_what_it_lacks(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "nvcc", lambda: None)
-    assert "nvcc" in str(parallelkittens.missing())
-    monkeypatch.setattr(toolchain, "nvcc", lambda: "/usr/local/cuda/bin/nvcc")
-    monkeypatch.setattr(toolchain, "compute_capabilities", lambda: ("8.0",))
-    assert "H100-class" in str(parallelkittens.missing())
-    monkeypatch.setattr(toolchain, "compute_capabilities", lambda: ("8.0", "9.0"))
-    assert parallelkittens.missing() is None
+    monkeypatch.setattr(toolchain, "find_nvcc", lambda: None)
+    assert "nvcc" in str(parallelkittens.find_missing())
+    monkeypatch.setattr(toolchain, "find_nvcc", lambda: "/usr/local/cuda/bin/nvcc")
+    monkeypatch.setattr(toolchain, "query_compute_capabilities", lambda: ("8.0",))
+    assert "H100-class" in str(parallelkittens.find_missing())
+    monkeypatch.setattr(toolchain, "query_compute_capabilities", lambda: ("8.0", "9.0"))
+    assert parallelkittens.find_missing() is None
     monkeypatch.setenv("THUNDERKITTENS_ROOT", str(checkout / "elsewhere"))
-    assert "set THUNDERKITTENS_ROOT to a checkout" in str(parallelkittens.missing())
+    assert "set THUNDERKITTENS_ROOT to a checkout" in str(parallelkittens.find_missing())
 
 
 def test_parallelkittens_adds_headers_and_flags(checkout: Path) -> None:
-    added = parallelkittens.arguments(dict(NOTHING_GIVEN))
+    added = parallelkittens.complete_arguments(dict(NOTHING_GIVEN))
     assert added["extra_include_paths"] == [str(checkout / "include"), str(checkout / "prototype")]
     assert {"-std=c++20", "-DKITTENS_HOPPER", "-gencode=arch=compute_90a,code=sm_90a"} <= {*added["extra_cuda_cflags"]}
     assert added["extra_ldflags"][-1] == "-lcuda"
@@ -58,7 +58,7 @@ def test_parallelkittens_adds_headers_and_flags(checkout: Path) -> None:
 def test_what_a_source_chose_itself_stands(checkout: Path) -> None:
     own = ["-std=c++23", "-DKITTENS_SM100", "-gencode", "arch=compute_100a,code=sm_100a"]
     given = NOTHING_GIVEN | {"extra_cuda_cflags": own, "extra_ldflags": ["-lcuda"], "extra_include_paths": ["/mine"]}
-    added = parallelkittens.arguments(given)
+    added = parallelkittens.complete_arguments(given)
     flags = added["extra_cuda_cflags"]
     assert flags[: len(own)] == own
     assert not any("90a" in flag or "HOPPER" in flag or flag == "-std=c++20" for flag in flags)

@@ -1,15 +1,15 @@
 import pytest
 import torch
 
-from pkb.base.pytree import describe, difference, mapped, rebuild, tensors, well_formed
+from pkb.base.pytree import describe_difference, is_well_formed, iterate_tensors, map_tensors, rebuild, take_apart
 
 
 def test_results_survive_description() -> None:
     result = (torch.ones(2), {"a": [None, 3, torch.zeros(1)]}, True, "s")
     leaves: list[torch.Tensor] = []
-    form = describe(result, leaves)
+    form = take_apart(result, leaves)
     assert len(leaves) == 2
-    assert well_formed(form, 2)
+    assert is_well_formed(form, 2)
     again = rebuild(form, leaves)
     assert (again[0] is leaves[0], again[1]["a"][:2], again[2:]) == (True, [None, 3], [True, "s"])
 
@@ -18,7 +18,7 @@ def test_results_survive_description() -> None:
     "form", [{"tensor": 2}, {"tensor": -1}, {"x": 1}, 3, None, {"dict": 1}, [{"tensor": 0, "b": 1}]]
 )
 def test_forged_forms_are_refused(form: object) -> None:
-    assert not well_formed(form, 2)
+    assert not is_well_formed(form, 2)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_forged_forms_are_refused(form: object) -> None:
     ],
 )
 def test_differences_in_words(expected: object, actual: object, says: str | None) -> None:
-    words = difference(describe(expected, []), describe(actual, []))
+    words = describe_difference(take_apart(expected, []), take_apart(actual, []))
     assert words is None if says is None else says in str(words)
 
 
 def test_modules_and_nests_are_walked() -> None:
     layer = torch.nn.Linear(2, 3)
-    assert len(list(tensors([layer, (torch.ones(1), {"x": torch.ones(1)}), None, 4]))) == 4
-    assert mapped([torch.ones(1), None], lambda t: t + 1)[0].item() == 2
+    assert len(list(iterate_tensors([layer, (torch.ones(1), {"x": torch.ones(1)}), None, 4]))) == 4
+    assert map_tensors([torch.ones(1), None], lambda t: t + 1)[0].item() == 2

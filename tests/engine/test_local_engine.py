@@ -65,8 +65,8 @@ def test_records_come_later(tmp_path: Path) -> None:
 
 def test_closing_ends_what_runs_and_drops_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, steps = LocalEngine("cpu"), list[str]()
-    go_on = engine._go_on
-    monkeypatch.setattr(engine, "_go_on", lambda step: (steps.append(step), go_on(step)))
+    go_on = engine._stop_if_closing
+    monkeypatch.setattr(engine, "_stop_if_closing", lambda step: (steps.append(step), go_on(step)))
     begun = engine.submit(job(SLOW, tmp_path / "begun", trials=20))
     waiting = engine.submit(job(RIGHT, tmp_path / "waiting"))
     engine.submit(job(WRONG))
@@ -89,8 +89,10 @@ def test_what_cannot_be_posed_is_said_by_the_future() -> None:
 def test_a_candidate_is_compiled_while_another_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is held until the second is compiled: one after the other, this would never end."""
     with LocalEngine("cpu") as engine:
-        go_on, compiled = engine._go_on, threading.Event()
-        monkeypatch.setattr(engine, "_go_on", lambda step: (step == "reference" and compiled.wait()) or go_on(step))
+        go_on, compiled = engine._stop_if_closing, threading.Event()
+        monkeypatch.setattr(
+            engine, "_stop_if_closing", lambda step: (step == "reference" and compiled.wait()) or go_on(step)
+        )
         phases: list[Phase] = []
 
         def told(phase: Phase) -> None:
@@ -108,7 +110,7 @@ def test_what_does_not_compile_is_not_compiled_again() -> None:
     with LocalEngine("cpu") as engine:
         record = engine.submit(job(BROKEN)).result()
         assert record.verdict is Verdict.BUILD_FAILED
-        assert any("error" in line for line in record.evidence["errors"])
+        assert any("error" in line for line in record.evidence.errors)
         assert "build" not in record.seconds
 
 

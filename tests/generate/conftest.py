@@ -1,4 +1,4 @@
-"""A provider of our own; its key is in the environment, as a person's would be."""
+"""What tests of generation share: a provider of our own, whose key is in the environment, and one engine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,9 @@ import pytest
 
 from helpers.running import Run
 from helpers.server import KEY, Provider
+from pkb.engine.local import LocalEngine
+from pkb.generate.pipeline import Judging
+from pkb.settings import JudgementSettings, ProblemSettings
 
 
 @pytest.fixture
@@ -20,3 +23,15 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 @pytest.fixture
 def run(provider: Provider, tmp_path: Path) -> Run:
     return Run(provider, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[LocalEngine]:
+    with LocalEngine("cpu") as resident:
+        yield resident
+
+
+@pytest.fixture
+def judging(engine: LocalEngine) -> Judging:
+    """Judge on two ranks, once, without timing."""
+    return Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())

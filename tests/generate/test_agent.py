@@ -1,76 +1,45 @@
 """An agent works by itself: what it can reach, what ends it, and what is judged."""
 
-import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from generate.test_generate import DEADLINE_S, command, finished, started, wait_until
-from helpers.running import COST, PRICE, TRITON, Run, shipped
+from helpers.generating import DEADLINE_S, JUDGED, make_words, run_pkb, start_pkb, wait_until
+from helpers.running import COST, Run, let_agent_work, read_shipped
 from helpers.server import KEY
-from pkb.agent.author import AgentAuthor
-from pkb.agent.mini_swe import Limits
-from pkb.agent.shell import Gone, Shell
-from pkb.engine.local import LocalEngine
+from pkb.agent.mini_swe import AgentLimits
+from pkb.agent.shell import Shell, ShellClosed
 from pkb.errors import UsageError
-from pkb.generate.budget import Budget
-from pkb.generate.experiment import Method, plan
-from pkb.generate.model import Model, Patience, Settings
-from pkb.generate.pipeline import Judging, Pipeline, Tally
-from pkb.generate.prompt import Wanted
+from pkb.generate.pipeline import Judging, PipelineSummary
 from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.settings import JudgementSettings, ProblemSettings
 
 
-@pytest.fixture(scope="module")
-def judging() -> Iterator[Judging]:
-    with LocalEngine("cpu") as engine:
-        yield Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())
-
-
-def let_work(
-    run: Run,
-    judging: Judging,
-    behaviour: str,
-    limits: Limits | None = None,
-    problem: str = "1",
-    wanted: Wanted = TRITON,
-    **settings: Any,
-) -> Tally:
-    asked = Settings(f"openai/{behaviour}", **settings)
-    model = Model(asked, Patience(60, retries=1, first_wait_s=0.01), run.provider.url, PRICE)
-    method = Method(facts={"agent": {}}, ending="work")
-    experiments = plan([load_problem(problem)], wanted, asked, 1, run.folder, method)
-    author = AgentAuthor(model, Budget(run.folder), judging, limits or Limits())
-    return asyncio.run(Pipeline(author, judging=judging).run(experiments))
-
-
-def trajectory(run: Run, behaviour: str) -> dict[str, Any]:
+def read_trajectory(run: Run, behaviour: str) -> dict[str, Any]:
     return json.loads((run.sample(behaviour) / "trajectory.json").read_text())
 
 
-def said(run: Run, behaviour: str) -> list[str]:
-    """What the agent's commands printed."""
-    return [m["content"] for m in trajectory(run, behaviour)["messages"] if "code" in m.get("extra", {})]
+def list_outputs(run: Run, behaviour: str) -> list[str]:
+    """Return what the agent's commands printed."""
+    return [m["content"] for m in read_trajectory(run, behaviour)["messages"] if "code" in m.get("extra", {})]
 
 
 def test_an_agent_evaluates_improves_and_is_judged_afresh(run: Run, judging: Judging) -> None:
-    assert let_work(run, judging, "worker") == Tally(answered=1)
+    assert let_agent_work(run, judging, "worker") == PipelineSummary(answered=1)
     folder = run.sample("worker")
-    assert (folder / "candidate.py").read_text() == shipped("1_allreduce")
+    assert (folder / "candidate.py").read_text() == read_shipped("1_allreduce")
     final = Record.from_json((folder / "record.json").read_text())
     assert final.correct
-    assert final.candidate["name"] == "openai-worker-1"
+    assert final.candidate.name == "openai-worker-1"
     evaluated = [Record.from_json((folder / "evals" / n / "record.json").read_text()).verdict for n in "12"]
     assert evaluated == ["WRONG", "CORRECT"]
-    first, second = said(run, "worker")
+    first, second = list_outputs(run, "worker")
     assert "WRONG: rank 0, trial 0, call 0, output 0: " in first
     assert "expected" not in first
     assert "0 findings in the track any\n# What the judge saw\n\nCORRECT: all " in second
@@ -83,20 +52,20 @@ def test_an_agent_evaluates_improves_and_is_judged_afresh(run: Run, judging: Jud
     prompt = (folder / "prompt.md").read_text()
     assert "# How you work" in prompt
     assert "# Your answer" not in prompt
-    assert let_work(run, judging, "worker").answered == 0, "it was done again"
+    assert let_agent_work(run, judging, "worker").answered == 0, "it was done again"
 
 
 def test_it_sees_no_key_no_judge_and_no_run(run: Run, judging: Judging) -> None:
-    let_work(run, judging, "spy")
+    let_agent_work(run, judging, "spy")
     facts = run.facts("spy")
-    told = json.dumps(trajectory(run, "spy"))
-    assert KEY not in told
-    assert "OPENAI_API_KEY" not in told.replace("[OPENAI_API_KEY]", "")
-    assert load_problem("1_allreduce").shown().splitlines()[-1] in said(run, "spy")[0]
+    text = json.dumps(read_trajectory(run, "spy"))
+    assert KEY not in text
+    assert "OPENAI_API_KEY" not in text.replace("[OPENAI_API_KEY]", "")
+    assert load_problem("1_allreduce").show_source().splitlines()[-1] in list_outputs(run, "spy")[0]
     if facts["agent"]["sandbox"]["level"] == "namespaces":
-        assert "No module named 'pkb" in said(run, "spy")[0]
-        assert "no network" in said(run, "spy")[0]
-        assert str(run.folder) not in said(run, "spy")[0]
+        assert "No module named 'pkb" in list_outputs(run, "spy")[0]
+        assert "no network" in list_outputs(run, "spy")[0]
+        assert str(run.folder) not in list_outputs(run, "spy")[0]
     assert facts["candidate"] is None, "a link is no candidate"
     assert "it left no candidate.py" in facts["notes"]
     assert Record.from_json((run.sample("spy") / "record.json").read_text()).verdict == "BUILD_FAILED"
@@ -105,42 +74,41 @@ def test_it_sees_no_key_no_judge_and_no_run(run: Run, judging: Judging) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "limits", "status"),
     [
-        ("idler", Limits(steps=3), "LimitsExceeded"),
-        ("idler", Limits(cost=5 * COST), "CostExceeded"),
-        ("sleeper", Limits(seconds=4), "TimeExceeded"),
-        ("mumbler", Limits(), "RepeatedFormatError"),
+        ("idler", AgentLimits(steps=3), "LimitsExceeded"),
+        ("idler", AgentLimits(cost=5 * COST), "CostExceeded"),
+        ("sleeper", AgentLimits(seconds=4), "TimeExceeded"),
+        ("mumbler", AgentLimits(), "RepeatedFormatError"),
     ],
 )
-def test_limits_end_it(run: Run, judging: Judging, behaviour: str, limits: Limits, status: str) -> None:
-    assert let_work(run, judging, behaviour, limits, max_tokens=500).answered == 1
+def test_limits_end_it(run: Run, judging: Judging, behaviour: str, limits: AgentLimits, status: str) -> None:
+    assert let_agent_work(run, judging, behaviour, limits, max_tokens=500).answered == 1
     facts = run.facts(behaviour)
     assert facts["finish_reason"] == status
     assert limits.cost is None or facts["cost_usd"] <= limits.cost
     assert facts["agent"]["steps"] <= limits.steps
 
 
-def agent_command(run: Run, behaviour: str, *more: str) -> list[str]:
-    words = command(run.provider, run.folder, behaviour, "--platform", "cpu", "--trials", "1", *more, problems="1")
-    return ["agent" if word == "generate" else word for word in words]
+def make_agent_words(run: Run, behaviour: str, *more: str) -> list[str]:
+    return make_words(run.provider, run.folder, behaviour, *JUDGED, *more, verb="agent", problems="1")
 
 
 def test_ctrl_c_leaves_nothing_running_and_the_next_run_goes_on(run: Run) -> None:
     prices = ("--price-in", "1", "--price-out", "2", "--max-cost", "1")
-    process = started(agent_command(run, "sleeper", *prices))
-    family: list[psutil.Process] = []
+    with start_pkb(make_agent_words(run, "sleeper", *prices)) as process:
+        family: list[psutil.Process] = []
 
-    def it_sleeps() -> bool:
-        family[:] = psutil.Process(process.pid).children(recursive=True)
-        return any("sleep" in one.name() for one in family if one.is_running())
+        def it_sleeps() -> bool:
+            family[:] = psutil.Process(process.pid).children(recursive=True)
+            return any("sleep" in one.name() for one in family if one.is_running())
 
-    wait_until(it_sleeps)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=DEADLINE_S)
+        wait_until(it_sleeps)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130
     assert errors.strip() == "interrupted: 0 of 1 samples are there; run the same command to go on"
     assert not psutil.wait_procs(family, timeout=10)[1]
     assert not list(run.folder.rglob("sample.json"))
-    ran = finished(agent_command(run, "sleeper", "--max-seconds", "4", *prices))
+    ran = run_pkb(make_agent_words(run, "sleeper", "--max-seconds", "4", *prices))
     assert ran.returncode == 0, ran.stderr
     assert (run.sample("sleeper") / "trajectory-1.json").is_file(), "the attempt that was cut off is kept"
     cost = run.facts("sleeper")["cost_usd"]
@@ -148,17 +116,19 @@ def test_ctrl_c_leaves_nothing_running_and_the_next_run_goes_on(run: Run) -> Non
 
 
 def test_the_command_says_what_came_of_it(run: Run) -> None:
-    ran = finished(agent_command(run, "worker"))
+    ran = run_pkb(make_agent_words(run, "worker"))
     assert ran.returncode == 0, ran.stderr
     assert "Submitted after 3 steps and 2 evaluations" in ran.stdout
     assert "1_allreduce  openai-worker-1  CORRECT" in ran.stdout
     assert "1 of 1 samples are there, 1 with code" in ran.stderr
 
 
-def test_without_mini_swe_agent_it_says_how_to_install_it(run: Run) -> None:
-    words = agent_command(run, "worker")
-    blocked = f"import sys; sys.modules['minisweagent'] = None; sys.argv = {words[2:]!r}; "
-    ran = finished([words[0], "-c", f"{blocked}from pkb.cli import main; main()"])
+def test_without_mini_swe_agent_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*sys.modules]:
+        if name == "pkb.agent.mini_swe" or name.partition(".")[0] == "minisweagent":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "minisweagent", None)
+    ran = run_pkb(make_agent_words(run, "worker"))
     assert ran.returncode == 2
     assert "install it with: pip install 'parallelkernelbench[agent]'" in ran.stderr
 
@@ -186,7 +156,7 @@ def test_a_shell_runs_commands_in_its_folder(tmp_path: Path, sandbox: str) -> No
         assert len(flood) < 40000
         assert "bytes left out" in flood
         shell.close()
-        with pytest.raises(Gone):
+        with pytest.raises(ShellClosed):
             shell.run("true", 10)
 
 

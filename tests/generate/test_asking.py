@@ -2,17 +2,17 @@
 
 import pytest
 
-from helpers.running import COST, Run, shipped
+from helpers.running import COST, Run, read_shipped
 from helpers.server import KEY, REFUSAL, RETRY_AFTER_S, WRONG
 from pkb.errors import UsageError
 from pkb.generate.budget import Budget
-from pkb.generate.pipeline import Tally
+from pkb.generate.pipeline import PipelineSummary
 
 
 def test_a_sample_is_kept_with_all_that_is_known_of_it(run: Run) -> None:
     settings = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "max_tokens": 900, "reasoning_effort": "low"}
     assert run("kernel", samples=2, **settings).answered == 2
-    assert (run.sample("kernel") / "candidate.py").read_text() == shipped("1_allreduce")
+    assert (run.sample("kernel") / "candidate.py").read_text() == read_shipped("1_allreduce")
     assert "This kernel publishes" in (run.sample("kernel") / "response.md").read_text()
     prompt = (run.sample("kernel") / "prompt.md").read_text()
     facts = run.facts("kernel")
@@ -45,10 +45,10 @@ def test_what_is_not_chosen_is_left_to_the_provider(run: Run) -> None:
     ],
 )
 def test_faults_that_pass_are_waited_out(run: Run, fault: str, says: str) -> None:
-    assert run(fault) == Tally(answered=1)
-    assert (run.sample(fault) / "candidate.py").read_text() == shipped("1_allreduce")
-    (told,) = run.facts(fault)["retried"]
-    assert says in told
+    assert run(fault) == PipelineSummary(answered=1)
+    assert (run.sample(fault) / "candidate.py").read_text() == read_shipped("1_allreduce")
+    (error,) = run.facts(fault)["retried"]
+    assert says in error
     assert run.provider.count(fault) == 2
 
 
@@ -66,18 +66,18 @@ def test_a_stalled_request_is_given_up_and_made_again(run: Run) -> None:
 
 
 def test_a_provider_that_stays_broken_is_left_for_the_next_run(run: Run) -> None:
-    tally = run("hopeless", "1-2")
-    assert tally.answered == 0
-    assert {folder.parent.name for folder in tally.failed} == {"1_allreduce", "2_allgather"}
-    assert all("something went wrong here" in reason for reason in tally.failed.values())
+    summary = run("hopeless", "1-2")
+    assert summary.answered == 0
+    assert {folder.parent.name for folder in summary.failed} == {"1_allreduce", "2_allgather"}
+    assert all("something went wrong here" in reason for reason in summary.failed.values())
     assert run.provider.count("hopeless") == 2 * 3
     assert not list(run.folder.rglob("sample.json"))
 
 
 def test_after_many_failures_and_no_answer_the_rest_is_not_tried(run: Run) -> None:
-    tally = run("toolong", "1-12", concurrency=1)
-    assert run.provider.count("toolong") == len(tally.failed) == 8
-    assert "this prompt is too long" in str(tally.stopped)
+    summary = run("toolong", "1-12", concurrency=1)
+    assert run.provider.count("toolong") == len(summary.failed) == 8
+    assert "this prompt is too long" in str(summary.stopped)
 
 
 def test_a_refused_prompt_is_not_sent_again(run: Run) -> None:
@@ -97,11 +97,11 @@ def test_a_wrong_key_or_model_ends_everything(run: Run, behaviour: str) -> None:
     ("behaviour", "candidate", "says"),
     [
         ("wrong", WRONG, "took block 1 of 1"),
-        ("two", shipped("1_allreduce"), "2 blocks define `solution`; took block 2 of 2"),
+        ("two", read_shipped("1_allreduce"), "2 blocks define `solution`; took block 2 of 2"),
         ("rubbish", None, "there is no code in the answer"),
         ("empty", None, "the answer is empty"),
         ("refusal", None, "the model refused; there is no code in the answer"),
-        ("uncounted", shipped("1_allreduce"), "took block 1 of 1"),
+        ("uncounted", read_shipped("1_allreduce"), "took block 1 of 1"),
     ],
 )
 def test_whatever_is_answered_is_a_sample(run: Run, behaviour: str, candidate: str | None, says: str) -> None:
@@ -122,7 +122,7 @@ def test_a_refusal_is_kept_in_its_own_words(run: Run) -> None:
 
 def test_a_truncated_answer_is_kept_and_said_to_be_one(run: Run) -> None:
     run("truncated")
-    assert shipped("1_allreduce").startswith((run.sample("truncated") / "candidate.py").read_text())
+    assert read_shipped("1_allreduce").startswith((run.sample("truncated") / "candidate.py").read_text())
     facts = run.facts("truncated")
     assert facts["finish_reason"] == "length"
     assert facts["notes"][0] == "the answer was cut off at the limit of tokens"
@@ -138,17 +138,17 @@ def test_nothing_is_asked_for_twice(run: Run) -> None:
 
 def test_a_run_holds_samples_of_one_kind(run: Run) -> None:
     run("kernel", temperature=0.5)
-    with pytest.raises(UsageError, match=r"asked for otherwise \(temperature differ\); choose another --run"):
+    with pytest.raises(UsageError, match=r"generated with other settings \(temperature\); choose another --run"):
         run("kernel", temperature=0.6)
 
 
 def test_a_run_never_costs_more_than_it_may(run: Run) -> None:
     limit = 4 * COST
-    tally = run("kernel", "1-8", max_tokens=500, limit=limit)
-    spent = COST * tally.answered
-    assert 0 < tally.answered < 8
+    summary = run("kernel", "1-8", max_tokens=500, limit=limit)
+    spent = COST * summary.answered
+    assert 0 < summary.answered < 8
     assert spent <= limit
-    assert "raise it and run the same command to go on" in str(tally.stopped)
-    assert not tally.failed
-    assert run("kernel", "1-8", max_tokens=500, limit=1.0).answered == 8 - tally.answered
-    assert Budget(run.folder).spent() == pytest.approx(8 * COST)
+    assert "raise --max-cost and run the same command to go on" in str(summary.stopped)
+    assert not summary.failed
+    assert run("kernel", "1-8", max_tokens=500, limit=1.0).answered == 8 - summary.answered
+    assert Budget(run.folder).sum_costs() == pytest.approx(8 * COST)

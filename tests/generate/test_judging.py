@@ -1,25 +1,13 @@
 """Samples go to the judge as they arrive, or later, and once."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from helpers.running import Run
-from pkb.engine.local import LocalEngine
 from pkb.generate.pipeline import Judging
 from pkb.record import Record
-from pkb.settings import JudgementSettings, ProblemSettings
 
 
-@pytest.fixture(scope="module")
-def judging() -> Iterator[Judging]:
-    with LocalEngine("cpu") as engine:
-        yield Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())
-
-
-def verdicts(run: Run) -> dict[str, str]:
+def read_verdicts(run: Run) -> dict[str, str]:
     records = [Record.from_json(file.read_text()) for file in run.folder.rglob("record.json")]
-    return {record.candidate["name"]: record.verdict for record in records}
+    return {record.candidate.name: record.verdict for record in records}
 
 
 def test_every_candidate_gets_its_verdict(run: Run, judging: Judging) -> None:
@@ -27,14 +15,14 @@ def test_every_candidate_gets_its_verdict(run: Run, judging: Judging) -> None:
         assert run(behaviour, judging=judging).answered == 1
     expected = {"openai-kernel-1": "CORRECT", "openai-wrong-1": "WRONG", "openai-truncated-1": "BUILD_FAILED"}
     expected["openai-rubbish-1"] = "BUILD_FAILED"
-    assert verdicts(run) == expected, "an answer without code counts too"
+    assert read_verdicts(run) == expected, "an answer without code counts too"
 
 
 def test_samples_of_earlier_runs_are_judged_later_and_once(run: Run, judging: Judging) -> None:
     run("kernel")
-    assert verdicts(run) == {}
+    assert read_verdicts(run) == {}
     assert run("kernel", judging=judging).answered == 0
-    assert verdicts(run) == {"openai-kernel-1": "CORRECT"}
+    assert read_verdicts(run) == {"openai-kernel-1": "CORRECT"}
     (file,) = run.folder.rglob("record.json")
     written = file.stat().st_mtime_ns
     run("kernel", judging=judging)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from pkb.backends import backends
+from pkb.backends import load_backends
 from pkb.errors import UsageError
-from pkb.generate.argument_docs import argument_lines, constructor_lines
-from pkb.generate.examples import examples
-from pkb.generate.prompt import Wanted, prompt_for
+from pkb.generate.argument_docs import describe_arguments, describe_constructor
+from pkb.generate.examples import choose_examples
+from pkb.generate.prompt import KernelRequest, write_prompt
 from pkb.generate.template import Template
 from pkb.problems.kernelbench import ModelProblem
 from pkb.problems.problem import Problem
@@ -18,7 +18,7 @@ from pkb.problems.size import Size
 from pkb.problems.suite import Suite, find_suite, load_problem
 
 EXAMPLES = Path(__file__).parents[2] / "solutions" / "kernelbench" / "examples"
-MODELS = [problem.stem for problem in find_suite("kernelbench").listed()]
+MODELS = [problem.stem for problem in find_suite("kernelbench").read_problems()]
 FOREIGN = re.compile(r"\brank|world size|collective|distributed|peers|process group|\blinks?\b", re.IGNORECASE)
 """What has no meaning on one GPU."""
 HUGE = """import torch
@@ -47,7 +47,7 @@ def model(key: str) -> ModelProblem:
 
 
 def lines(problem: Problem, size: Size) -> set[str]:
-    return {*constructor_lines(problem, size), *argument_lines(problem, size, "bfloat16", 1)}
+    return {*describe_constructor(problem, size), *describe_arguments(problem, size, "bfloat16", 1)}
 
 
 @pytest.mark.parametrize("stem", MODELS)
@@ -55,23 +55,23 @@ def test_prompts_hold_the_model_and_no_hidden_size(stem: str) -> None:
     if stem.startswith("L4"):
         pytest.importorskip("transformers")
     problem = model(stem)
-    text = prompt_for(problem, Wanted("triton", hardware=None, track="scratch"))
-    assert problem.shown() in text
+    text = write_prompt(problem, KernelRequest("triton", hardware=None, track="scratch"))
+    assert problem.show_source() in text
     shown, hidden = lines(problem, problem.size("paper")), problem.hidden_size()
     assert hidden
     assert shown <= {*text.splitlines()}
     assert not (lines(problem, hidden) - shown) & {*text.splitlines()}
-    told = {f"{name} = {value!r}" for name, value in (problem.hidden or {}).items()}
-    assert not (told - {*problem.shown().splitlines()}) & {*text.splitlines()}
-    assert not FOREIGN.search(text.replace(problem.shown(), ""))
+    hidden_values = {f"{name} = {value!r}" for name, value in (problem.hidden or {}).items()}
+    assert not (hidden_values - {*problem.show_source().splitlines()}) & {*text.splitlines()}
+    assert not FOREIGN.search(text.replace(problem.show_source(), ""))
 
 
-@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("backend", load_backends())
 @pytest.mark.parametrize("track", ["any", "scratch"])
 def test_no_backend_speaks_of_several_gpus(backend: str, track: str) -> None:
     problem = load_problem("L2/9")
-    text = prompt_for(problem, Wanted(backend, track=track))
-    assert not FOREIGN.search(text.replace(problem.shown(), ""))
+    text = write_prompt(problem, KernelRequest(backend, track=track))
+    assert not FOREIGN.search(text.replace(problem.show_source(), ""))
     assert "class ModelNew(nn.Module)" in text
     assert "defines `ModelNew` counts" in text
     assert "solution`" not in text
@@ -89,7 +89,7 @@ def test_no_backend_speaks_of_several_gpus(backend: str, track: str) -> None:
     ],
 )
 def test_as_many_examples_as_asked_for(asked: str, count: int, names: list[str]) -> None:
-    text = prompt_for(load_problem(asked), Wanted("triton", hardware=None, examples=count))
+    text = write_prompt(load_problem(asked), KernelRequest("triton", hardware=None, examples=count))
     assert re.findall(r"^## Reference: (.*)$", text, re.MULTILINE) == names
     assert all((EXAMPLES / "triton" / f"{name}_triton.py").read_text() in text for name in names)
     assert "PROBLEM" not in text
@@ -98,15 +98,15 @@ def test_as_many_examples_as_asked_for(asked: str, count: int, names: list[str])
 
 @pytest.mark.parametrize("backend", ["cuda", "torch", "parallelkittens"])
 def test_backends_without_examples_have_no_such_section(backend: str) -> None:
-    assert "# Examples" not in prompt_for(load_problem("L1/19"), Wanted(backend, hardware=None, examples=3))
+    assert "# Examples" not in write_prompt(load_problem("L1/19"), KernelRequest(backend, hardware=None, examples=3))
 
 
 def test_no_example_computes_what_is_asked_for() -> None:
     """Its model is tried in place of the task's, with the task's arguments."""
     for stem in (each for each in MODELS if each.startswith(("L1_", "L2_"))):
         problem = model(stem)
-        template = Template.of("triton", form=problem.form)
-        shown = [example.problem for example in examples(template, "triton", problem, 4)]
+        template = Template.load("triton", form=problem.form)
+        shown = [example.problem for example in choose_examples(template, "triton", problem, 4)]
         assert shown
         assert not [example.stem for example in shown if same_function(problem, example)], problem.stem
 
@@ -119,8 +119,8 @@ def test_examples_that_are_left_out_are_the_answer() -> None:
 
 def same_function(problem: ModelProblem, example: Problem) -> bool:
     case = problem.case("tiny", seed=5)
-    arguments, module = problem.inputs(case), problem.at("tiny")
-    expected = problem.built(None, case, {"construct": 1})(*arguments)
+    arguments, module = problem.inputs(case), problem.load_at("tiny")
+    expected = problem.build(None, case, {"construct": 1})(*arguments)
     try:
         torch.manual_seed(1)
         given = module.get_init_inputs()
@@ -146,7 +146,7 @@ def test_arguments_in_words() -> None:
 def test_tasks_of_other_people_are_described_however_large(tmp_path: Path) -> None:
     (tmp_path / "1_huge.py").write_text(HUGE)
     problem = Suite(tmp_path).load("1")
-    text = prompt_for(problem, Wanted("triton", "fp32", "h100_8"))
+    text = write_prompt(problem, KernelRequest("triton", "fp32", "h100_8"))
     assert HUGE in text
     given = f"- `size`: int {1 << 30}"
     called = f"- `x`: float32[{1 << 30}, {1 << 30}]\n- `mask`: not passed; its default is None"
@@ -156,11 +156,11 @@ def test_tasks_of_other_people_are_described_however_large(tmp_path: Path) -> No
 
 def test_models_are_never_asked_for_with_several_ranks() -> None:
     with pytest.raises(UsageError, match="a model runs on one rank"):
-        prompt_for(load_problem("L1/19"), Wanted("triton", nproc=4))
+        write_prompt(load_problem("L1/19"), KernelRequest("triton", nproc=4))
 
 
 def test_people_replace_what_is_said_of_models_too(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('sections = ["task", "answer"]\n[text]\ntask = "Write $entry for $problem at $size."\n')
-    text = prompt_for(load_problem("L1/19"), Wanted("triton", template=own))
+    text = write_prompt(load_problem("L1/19"), KernelRequest("triton", template=own))
     assert text.startswith("Write ModelNew for L1_19_ReLU at paper.\n\n# Your answer\n")

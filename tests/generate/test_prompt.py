@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pkb.backends import backends
+from pkb.backends import load_backends
 from pkb.errors import UsageError
-from pkb.generate.argument_docs import argument_lines
-from pkb.generate.examples import examples
-from pkb.generate.prompt import Wanted, prompt_for
+from pkb.generate.argument_docs import describe_arguments
+from pkb.generate.examples import choose_examples
+from pkb.generate.prompt import KernelRequest, write_prompt
 from pkb.generate.template import Template
 from pkb.hardware.roofline import Hardware
 from pkb.problems.problem import Problem
@@ -17,34 +17,34 @@ from pkb.problems.suite import list_problems, load_problem
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
 PINNED = {
-    "13_cuda_bf16": ("13", Wanted("cuda", "bf16", "h100_8")),
-    "1_triton_fp32_scratch_few": ("1", Wanted("triton", "fp32", None, "scratch", examples=3)),
-    "5_torch_fp16_large": ("5", Wanted("torch", "fp16", None, nproc=2, size="large", examples=0)),
-    "22_parallelkittens_bf16": ("22", Wanted("parallelkittens", "bf16", None, size="tiny")),
-    "L1_1_triton_fp32_few": ("L1/1", Wanted("triton", "fp32", "h100_8", examples=3)),
-    "L2_9_torch_bf16": ("L2/9", Wanted("torch", "bf16", None)),
+    "13_cuda_bf16": ("13", KernelRequest("cuda", "bf16", "h100_8")),
+    "1_triton_fp32_scratch_few": ("1", KernelRequest("triton", "fp32", None, "scratch", examples=3)),
+    "5_torch_fp16_large": ("5", KernelRequest("torch", "fp16", None, nproc=2, size="large", examples=0)),
+    "22_parallelkittens_bf16": ("22", KernelRequest("parallelkittens", "bf16", None, size="tiny")),
+    "L1_1_triton_fp32_few": ("L1/1", KernelRequest("triton", "fp32", "h100_8", examples=3)),
+    "L2_9_torch_bf16": ("L2/9", KernelRequest("torch", "bf16", None)),
 }
 
 
 @pytest.mark.parametrize("name", PINNED)
 def test_text_is_pinned(name: str) -> None:
-    problem, wanted = PINNED[name]
+    problem, request = PINNED[name]
     expected = (GOLDEN / f"{name}.txt").read_text()
-    assert prompt_for(load_problem(problem), wanted) == expected, (
+    assert write_prompt(load_problem(problem), request) == expected, (
         "if this is meant: python tests/generate/test_prompt.py"
     )
 
 
 def test_every_backend_has_a_template_for_every_form() -> None:
-    for backend in backends():
-        assert Template.of(backend).parts["how"] != Template.of(backend, form="models").parts["how"]
+    for backend in load_backends():
+        assert Template.load(backend).parts["how"] != Template.load(backend, form="models").parts["how"]
 
 
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_examples_are_shipped_and_never_the_answer(backend: str) -> None:
     shipped = set((ROOT / "solutions" / backend).glob("*.py"))
     for problem in list_problems():
-        shown = examples(Template.of(backend), backend, problem, 3)
+        shown = choose_examples(Template.load(backend), backend, problem, 3)
         assert len(shown) == 3
         assert {example.path for example in shown} <= shipped
         assert problem.stem not in {example.problem.stem for example in shown}
@@ -53,7 +53,7 @@ def test_examples_are_shipped_and_never_the_answer(backend: str) -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 @pytest.mark.parametrize("backend", ["cuda", "triton"])
 def test_as_many_examples_as_asked_for(backend: str, count: int) -> None:
-    text = prompt_for(load_problem(1), Wanted(backend, examples=count, size="tiny"))
+    text = write_prompt(load_problem(1), KernelRequest(backend, examples=count, size="tiny"))
     kernels = {path: path.read_text() for path in (ROOT / "solutions" / backend).glob("*.py")}
     assert sum(kernel in text for kernel in kernels.values()) == count
     assert (ROOT / "solutions" / backend / f"1_allreduce_{backend}.py").read_text() not in text
@@ -61,19 +61,19 @@ def test_as_many_examples_as_asked_for(backend: str, count: int) -> None:
 
 @pytest.mark.parametrize("problem", list_problems(), ids=lambda problem: problem.stem)
 def test_prompts_hold_the_problem_and_no_hidden_size(problem: Problem) -> None:
-    text = prompt_for(problem, Wanted("triton", size="tiny"))
-    assert problem.shown() in text
+    text = write_prompt(problem, KernelRequest("triton", size="tiny"))
+    assert problem.show_source() in text
     assert all(f"- `{name}`: " in text for name in problem.arguments)
     hidden = problem.hidden_size("bfloat16", 4)
     if hidden != problem.sizes["tiny"]:
         assert f"M={hidden.m}, N={hidden.n}" not in text
-        known = set(argument_lines(problem, problem.sizes["tiny"], "bfloat16", 4))
-        assert not any(line in text for line in set(argument_lines(problem, hidden, "bfloat16", 4)) - known)
+        known = set(describe_arguments(problem, problem.sizes["tiny"], "bfloat16", 4))
+        assert not any(line in text for line in set(describe_arguments(problem, hidden, "bfloat16", 4)) - known)
 
 
 def lines(problem: str, size: str = "tiny", world: int = 2) -> dict[str, str]:
     found = load_problem(problem)
-    words = argument_lines(found, found.size(size), "bfloat16", world)
+    words = describe_arguments(found, found.size(size), "bfloat16", world)
     return dict(zip(found.arguments, (line.partition(": ")[2] for line in words), strict=True))
 
 
@@ -101,22 +101,22 @@ def test_shapes_that_need_no_values_are_known_at_any_size() -> None:
 
 
 def test_facts_that_a_profile_lacks_are_left_out() -> None:
-    text = prompt_for(load_problem(1), Wanted("triton", size="tiny"))
+    text = write_prompt(load_problem(1), KernelRequest("triton", size="tiny"))
     assert "- memory: 3,350 GB/s" in text
-    assert (" multiprocessors\n" in text) == (getattr(Hardware.named("h100_8"), "sms", None) is not None)
-    assert "# Hardware" not in prompt_for(load_problem(1), Wanted("triton", size="tiny", hardware=None))
+    assert (" multiprocessors\n" in text) == (getattr(Hardware.load("h100_8"), "sms", None) is not None)
+    assert "# Hardware" not in write_prompt(load_problem(1), KernelRequest("triton", size="tiny", hardware=None))
 
 
 def test_the_track_decides_what_is_barred() -> None:
     library = "- is communication by a library (instead: move the data yourself"
-    assert library in prompt_for(load_problem(1), Wanted("triton", size="tiny", track="scratch"))
-    assert library not in prompt_for(load_problem(1), Wanted("triton", size="tiny"))
+    assert library in write_prompt(load_problem(1), KernelRequest("triton", size="tiny", track="scratch"))
+    assert library not in write_prompt(load_problem(1), KernelRequest("triton", size="tiny"))
 
 
 def test_people_replace_what_they_like(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('sections = ["task", "answer"]\n[text]\ntask = "Write $problem in $backend for $$5."\n')
-    text = prompt_for(load_problem(1), Wanted("triton", size="tiny", template=own))
+    text = write_prompt(load_problem(1), KernelRequest("triton", size="tiny", template=own))
     assert text.startswith("Write 1_allreduce in triton for $5.\n\n# Your answer\n")
 
 
@@ -135,10 +135,10 @@ def test_mistakes_in_templates_are_explained(tmp_path: Path, content: str, says:
     own = tmp_path / "own.toml"
     own.write_text(content)
     with pytest.raises(UsageError, match=says):
-        prompt_for(load_problem(1), Wanted("triton", size="tiny", template=own))
+        write_prompt(load_problem(1), KernelRequest("triton", size="tiny", template=own))
 
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
-    for name, (problem, wanted) in PINNED.items():
-        (GOLDEN / f"{name}.txt").write_text(prompt_for(load_problem(problem), wanted))
+    for name, (problem, request) in PINNED.items():
+        (GOLDEN / f"{name}.txt").write_text(write_prompt(load_problem(problem), request))

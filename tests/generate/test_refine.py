@@ -1,71 +1,62 @@
-"""Several turns: each is told of the one before, the best is kept, and nothing is lost or asked for twice."""
+"""Several turns: each prompt describes the turn before, the best is kept, and nothing is lost or asked for twice."""
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from helpers.made_records import files
-from helpers.running import COST, TRITON, Run, shipped
+from helpers.running import COST, TRITON, Run, read_shipped
 from helpers.server import WRONG
-from pkb.engine.local import LocalEngine
 from pkb.errors import UsageError
 from pkb.generate.budget import Budget
-from pkb.generate.experiment import Method
+from pkb.generate.experiment import SamplingMethod
 from pkb.generate.pipeline import Judging
-from pkb.generate.prompt import prompt_for
+from pkb.generate.prompt import write_prompt
 from pkb.problems.suite import load_problem
 from pkb.record import Record
-from pkb.settings import JudgementSettings, ProblemSettings
 
 EXECUTION, TIMES = "# What the judge saw", "# How fast it was"
 
 
-@pytest.fixture(scope="module")
-def judging() -> Iterator[Judging]:
-    with LocalEngine("cpu") as engine:
-        yield Judging(engine, ProblemSettings(2, trials=1), JudgementSettings())
-
-
-def turn(run: Run, number: int, behaviour: str = "learner") -> Path:
+def find_turn(run: Run, number: int, behaviour: str = "learner") -> Path:
     return run.sample(behaviour) / "turns" / str(number)
 
 
-def verdict(folder: Path) -> str:
+def read_verdict(folder: Path) -> str:
     return Record.from_json((folder / "record.json").read_text()).verdict
 
 
-def test_each_turn_is_told_of_the_one_before_and_the_best_is_kept(run: Run, judging: Judging) -> None:
-    assert run("learner", judging=judging, method=Method(3, "gep")).answered == 3
-    assert [verdict(turn(run, n)) for n in (1, 2, 3)] == ["WRONG", "CORRECT", "WRONG"]
-    assert (run.sample("learner") / "candidate.py").read_text() == shipped("1_allreduce")
-    assert verdict(run.sample("learner")) == "CORRECT"
+def test_each_prompt_describes_the_turn_before_and_the_best_is_kept(run: Run, judging: Judging) -> None:
+    assert run("learner", judging=judging, method=SamplingMethod(3, "gep")).answered == 3
+    assert [read_verdict(find_turn(run, n)) for n in (1, 2, 3)] == ["WRONG", "CORRECT", "WRONG"]
+    assert (run.sample("learner") / "candidate.py").read_text() == read_shipped("1_allreduce")
+    assert read_verdict(run.sample("learner")) == "CORRECT"
     assert not (run.sample("learner") / "sample.json").exists(), "its turns say all"
-    first, second, third = ((turn(run, n) / "prompt.md").read_text() for n in (1, 2, 3))
-    assert first == prompt_for(load_problem(1), TRITON)
+    first, second, third = ((find_turn(run, n) / "prompt.md").read_text() for n in (1, 2, 3))
+    assert first == write_prompt(load_problem(1), TRITON)
     assert second.startswith(first)
     assert f"# Your kernel of turn 1\n\n```python\n{WRONG}```" in second
     assert f"{EXECUTION}\n\nWRONG: rank 0, trial 0, call 0, output 0: " in second
-    assert f"{TIMES}\n\nIt was not timed" in second
+    assert f"{TIMES}\n\nThe kernel was not timed" in second
     assert "Correct the kernel first" in second
-    assert shipped("1_allreduce") in third
+    assert read_shipped("1_allreduce") in third
     assert f"{EXECUTION}\n\nCORRECT: all " in third
     assert [asked.prompt for asked in run.provider.asked] == [first, second, third]
 
 
-@pytest.mark.parametrize(("feedback", "told"), [("g", []), ("ge", [EXECUTION]), ("gep", [EXECUTION, TIMES])])
-def test_feedback_is_chosen(run: Run, judging: Judging, feedback: str, told: list[str]) -> None:
-    run("wrong", judging=judging, method=Method(2, feedback))
-    prompt = (turn(run, 2, "wrong") / "prompt.md").read_text()
+@pytest.mark.parametrize(("feedback", "parts"), [("g", []), ("ge", [EXECUTION]), ("gep", [EXECUTION, TIMES])])
+def test_feedback_is_chosen(run: Run, judging: Judging, feedback: str, parts: list[str]) -> None:
+    run("wrong", judging=judging, method=SamplingMethod(2, feedback))
+    prompt = (find_turn(run, 2, "wrong") / "prompt.md").read_text()
     assert "# Your kernel of turn 1" in prompt
-    assert [part for part in (EXECUTION, TIMES) if part in prompt] == told
+    assert [part for part in (EXECUTION, TIMES) if part in prompt] == parts
 
 
-def test_an_answer_without_code_is_told_so(run: Run, judging: Judging) -> None:
-    run("rubbish", judging=judging, method=Method(2, "ge"))
-    prompt = (turn(run, 2, "rubbish") / "prompt.md").read_text()
+def test_a_prompt_says_that_an_answer_held_no_code(run: Run, judging: Judging) -> None:
+    run("rubbish", judging=judging, method=SamplingMethod(2, "ge"))
+    prompt = (find_turn(run, 2, "rubbish") / "prompt.md").read_text()
     assert "It held no file that defines `solution`: there is no code in the answer." in prompt
     assert "BUILD_FAILED: rank " in prompt
     assert "the file defines no `solution`" in prompt
@@ -82,50 +73,50 @@ CRASHES = {
 @pytest.mark.parametrize("lost", CRASHES.values(), ids=CRASHES)
 def test_a_restart_goes_on_from_what_is_there(run: Run, judging: Judging, lost: list[str]) -> None:
     """As a crash leaves it: the files that were to come are missing."""
-    run("learner", judging=judging, method=Method(3, "ge"))
+    run("learner", judging=judging, method=SamplingMethod(3, "ge"))
     asked = run.provider.count("learner")
     for name in lost:
         path = run.sample("learner") / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    again = sum(not (turn(run, n) / "sample.json").is_file() for n in (1, 2, 3))
-    assert run("learner", judging=judging, method=Method(3, "ge")).answered == again
+    again = sum(not (find_turn(run, n) / "sample.json").is_file() for n in (1, 2, 3))
+    assert run("learner", judging=judging, method=SamplingMethod(3, "ge")).answered == again
     assert run.provider.count("learner") == asked + again
-    assert [verdict(turn(run, n)) for n in (1, 2, 3)] == ["WRONG", "CORRECT", "WRONG"]
-    assert verdict(run.sample("learner")) == "CORRECT"
+    assert [read_verdict(find_turn(run, n)) for n in (1, 2, 3)] == ["WRONG", "CORRECT", "WRONG"]
+    assert read_verdict(run.sample("learner")) == "CORRECT"
     before = files(run.folder)
-    assert run("learner", judging=judging, method=Method(3, "ge")).answered == 0
+    assert run("learner", judging=judging, method=SamplingMethod(3, "ge")).answered == 0
     assert files(run.folder) == before
 
 
 def test_more_turns_may_be_asked_for_later(run: Run, judging: Judging) -> None:
-    assert run("learner", judging=judging, method=Method(1, "ge")).answered == 1
-    assert verdict(run.sample("learner")) == "WRONG"
-    assert run("learner", judging=judging, method=Method(2, "ge")).answered == 1
-    assert verdict(run.sample("learner")) == "CORRECT"
+    assert run("learner", judging=judging, method=SamplingMethod(1, "ge")).answered == 1
+    assert read_verdict(run.sample("learner")) == "WRONG"
+    assert run("learner", judging=judging, method=SamplingMethod(2, "ge")).answered == 1
+    assert read_verdict(run.sample("learner")) == "CORRECT"
 
 
 def test_a_run_holds_one_kind_of_feedback(run: Run, judging: Judging) -> None:
-    run("wrong", judging=judging, method=Method(1, "ge"))
-    with pytest.raises(UsageError, match=r"\(feedback differ\); choose another --run"):
-        run("wrong", judging=judging, method=Method(1, "g"))
-    with pytest.raises(UsageError, match="is a sample in turns"):
+    run("wrong", judging=judging, method=SamplingMethod(1, "ge"))
+    with pytest.raises(UsageError, match=r"\(feedback\); choose another --run"):
+        run("wrong", judging=judging, method=SamplingMethod(1, "g"))
+    with pytest.raises(UsageError, match="holds a sample in turns"):
         run("wrong")
     run("kernel")
-    with pytest.raises(UsageError, match="is no sample in turns"):
-        run("kernel", judging=judging, method=Method(1, "g"))
+    with pytest.raises(UsageError, match="holds a sample without turns"):
+        run("kernel", judging=judging, method=SamplingMethod(1, "g"))
 
 
 def test_the_limit_on_the_cost_holds_over_turns(run: Run, judging: Judging) -> None:
-    tally = run("wrong", judging=judging, method=Method(4, "g"), limit=2.5 * COST, max_tokens=500)
-    assert "raise it and run the same command to go on" in str(tally.stopped)
-    assert 1 <= tally.answered <= 2
-    assert Budget(run.folder).spent() == pytest.approx(tally.answered * COST)
+    summary = run("wrong", judging=judging, method=SamplingMethod(4, "g"), limit=2.5 * COST, max_tokens=500)
+    assert "raise --max-cost and run the same command to go on" in str(summary.stopped)
+    assert 1 <= summary.answered <= 2
+    assert Budget(run.folder).sum_costs() == pytest.approx(summary.answered * COST)
 
 
 def test_where_the_machine_fails_nothing_is_concluded(run: Run, judging: Judging) -> None:
-    """A record of ENVIRONMENT tells nothing of the kernel: no turn follows from it, and it is judged again."""
-    run("learner", judging=judging, method=Method(1, "ge"))
-    path = turn(run, 1) / "record.json"
+    """A record of ENVIRONMENT says nothing about the kernel: no turn follows from it, and it is judged again."""
+    run("learner", judging=judging, method=SamplingMethod(1, "ge"))
+    path = find_turn(run, 1) / "record.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"verdict": "ENVIRONMENT"}))
-    run("learner", judging=judging, method=Method(2, "ge"))
-    assert [verdict(turn(run, n)) for n in (1, 2)] == ["WRONG", "CORRECT"]
+    run("learner", judging=judging, method=SamplingMethod(2, "ge"))
+    assert [read_verdict(find_turn(run, n)) for n in (1, 2)] == ["WRONG", "CORRECT"]

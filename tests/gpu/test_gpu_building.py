@@ -6,12 +6,12 @@ import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
-from pkb.platforms import platforms
+from pkb.platforms import load_platforms
 from pkb.problems.suite import load_problem
 from pkb.record import Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
-lacking = platforms()["shared-gpu"].missing()
+lacking = load_platforms()["shared-gpu"].find_missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
 RIGOR = Rigor("few", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=2)
@@ -85,6 +85,6 @@ def test_compiled_references_are_timed_in_the_same_turns(gpu: Judge) -> None:
     record = gpu.judge(setup, Candidate.reference(problem), JudgementSettings(rigor=RIGOR, baselines=baselines))
     assert record.correct, record.reason
     assert record.timing is not None
-    assert {name for name, found in record.timing["baselines"].items() if "us" in found} == set(baselines), (
-        record.timing["baselines"]
+    assert {name for name, found in record.timing.baselines.items() if "us" in found} == set(baselines), (
+        record.timing.baselines
     )

@@ -7,12 +7,12 @@ import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
-from pkb.platforms import platforms
+from pkb.platforms import load_platforms
 from pkb.problems.suite import Suite, load_problem
 from pkb.record import Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
-lacking = platforms()["shared-gpu"].missing()
+lacking = load_platforms()["shared-gpu"].find_missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
 MODELS = Suite(Path(__file__).parents[1] / "models")
@@ -62,7 +62,7 @@ def test_a_result_of_six_gigabytes_is_judged_and_timed(gpu: Judge) -> None:
         JudgementSettings(rigor=RIGOR),
     )
     assert record.correct, record.reason
-    assert record.setup["calls"] == 1
+    assert record.setup.calls == 1
 
 
 def test_a_stream_that_nobody_waits_for_is_found(gpu: Judge) -> None:
@@ -71,7 +71,7 @@ def test_a_stream_that_nobody_waits_for_is_found(gpu: Judge) -> None:
         Candidate.of(UNSYNCHRONISED),
         JudgementSettings(rigor=RIGOR, screen=False),
     )
-    found = record.verdict, record.evidence.get("check")
+    found = record.verdict, record.evidence.check
     assert found in {
         (Verdict.WRONG, "values"),
         (Verdict.WRONG, "timed-values"),

@@ -8,12 +8,12 @@ import pytest
 
 from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
-from pkb.platforms import platforms
+from pkb.platforms import load_platforms
 from pkb.problems.suite import load_problem
 from pkb.record import Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings
 
-lacking = platforms()["shared-gpu"].missing()
+lacking = load_platforms()["shared-gpu"].find_missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
 KERNELS = sorted((Path(__file__).parents[2] / "solutions").glob("*/*.py"))
@@ -59,7 +59,7 @@ def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
     problem = kernel.stem.rpartition("_")[0]
     record = gpu.judge(gpu.pose(problem, ProblemSettings(nproc=2, trials=2)), Candidate.read(kernel))
     assert record.verdict is Verdict.CORRECT, record.reason
-    assert record.environment["multicast"] is False
+    assert record.environment.multicast is False
 
 
 @pytest.mark.parametrize("backend", ["cuda", "triton"])

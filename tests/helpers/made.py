@@ -4,11 +4,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+from helpers.made_records import timing as make_timing
 from pkb.problems.suite import find_suite, load_problem
-from pkb.record import Pace, Record, Verdict
+from pkb.record import CandidateFacts, Environment, Evidence, Pace, Record, SetupFacts, Timing, Verdict
 from pkb.report import Report
-from pkb.runs import keep
-from pkb.speedup import block_times, compared
+from pkb.runs import save_record
+from pkb.speedup import compare_blocks, compute_block_times
+from pkb.trial import Trial, TrialKind
 
 WORLD, BLOCKS, CALLS = 4, 8, 5
 CANDIDATE = '''"""Adds what the ranks hold."""
@@ -21,18 +23,30 @@ def solution(tensor):
     dist.all_reduce(total)
     return total
 '''
-FAILURES: dict[str, tuple[str, dict[str, Any]]] = {
-    "WRONG": ("rank 0, trial 0, call 0, output 0: 3 of 128 elements differ", {"check": "values", "got": float("nan")}),
-    "REJECTED": ("line 7: subprocess.run starts another process", {"check": "screen", "line": 7}),
-    "BUILD_FAILED": ("rank 0 raised SyntaxError in load", {"traceback": ["candidate.py:1 in <module>: def"]}),
-    "CRASH": ("rank 1 raised RuntimeError in trial 0", {"rank": 1, "traceback": ["candidate.py:7 in solution: total"]}),
-    "HANG": ("rank 0, 1 did not finish trial 0 within 3 s", {"stacks": {"0": ["solution, line 8 of candidate.py"]}}),
-    "CHEAT": ("a process was still running after the last call", {"check": "left-running"}),
-    "ENVIRONMENT": ("the nursery ended; judge it again", {"check": "nursery"}),
+FAILURES = {
+    "WRONG": (
+        "rank 0, trial 0, call 0, output 0: 3 of 128 elements differ",
+        Evidence("values", rank=0, trial=Trial(TrialKind.CHECK), details={"got": float("nan")}),
+    ),
+    "REJECTED": ("line 7: subprocess.run starts another process", Evidence("screen", details={"line": 7})),
+    "BUILD_FAILED": (
+        "rank 0 raised SyntaxError in load",
+        Evidence(rank=0, traceback=["candidate.py:1 in <module>: def"]),
+    ),
+    "CRASH": (
+        "rank 1 raised RuntimeError in trial 0",
+        Evidence(rank=1, traceback=["candidate.py:7 in solution: total"]),
+    ),
+    "HANG": (
+        "rank 0, 1 did not finish trial 0 within 3 s",
+        Evidence(stacks={"0": ["solution, line 8 of candidate.py"]}),
+    ),
+    "CHEAT": ("a process was still running after the last call", Evidence("left-running")),
+    "ENVIRONMENT": ("the nursery ended; judge it again", Evidence("nursery")),
 }
 
 
-def timing(speedup: float, light_us: float = 20.0, noise: float = 0.01, seed: int = 0) -> dict[str, Any]:
+def timing(speedup: float, light_us: float = 20.0, noise: float = 0.01, seed: int = 0) -> Timing:
     """Blocks whose ratios scatter around a speed-up, and what the judge makes of them."""
     draw = random.Random(seed)
     sides = {"reference": 5 * light_us, "candidate": 5 * light_us / speedup}
@@ -40,19 +54,12 @@ def timing(speedup: float, light_us: float = 20.0, noise: float = 0.01, seed: in
         side: [[[us * draw.gauss(1, noise) for _ in range(WORLD)] for _ in range(CALLS)] for _ in range(BLOCKS)]
         for side, us in sides.items()
     }
-    ratio, interval, pace = compared(spans["reference"], spans["candidate"], spread=0.0)
-    medians = {side: sorted(block_times(found))[BLOCKS // 2] for side, found in spans.items()}
-    return {
-        "method": "gpus: made up",
-        "reference_us": medians["reference"],
-        "candidate_us": medians["candidate"],
-        "speedup": ratio,
-        "interval": interval,
-        "pace": pace,
-        "roofline_us": light_us,
-        "percent_of_roofline": {side: 100 * light_us / us for side, us in medians.items()},
-        "blocks_us": spans,
-    }
+    ratio, interval, pace = compare_blocks(spans["reference"], spans["candidate"], spread=0.0)
+    medians = {side: sorted(compute_block_times(found))[BLOCKS // 2] for side, found in spans.items()}
+    percents = {side: 100 * light_us / us for side, us in medians.items()}
+    return make_timing(
+        medians, interval, pace, spans, speedup=ratio, roofline_us=light_us, percent_of_roofline=percents
+    )
 
 
 def add(
@@ -60,29 +67,29 @@ def add(
     problem: str,
     sample: str,
     verdict: str = "CORRECT",
-    timed: dict[str, Any] | None = None,
+    timed: Timing | None = None,
     source: str = CANDIDATE,
     platform: str = "gpus",
     **changes: Any,
 ) -> Path:
     """One sample with its record."""
-    reason, evidence = FAILURES.get(verdict, ("all 60 results right (5 trials x 3 calls x 4 ranks)", {}))
+    reason, evidence = FAILURES.get(verdict, ("all 60 results right (5 trials x 3 calls x 4 ranks)", Evidence()))
     fields: dict[str, Any] = {
         "problem": problem,
         "category": load_problem(problem).category,
-        "candidate": {"name": sample, "backend": "triton", "sha256": "0" * 64},
-        "setup": {"m": 1024, "n": 1024, "dtype": "bfloat16", "world": WORLD, "trials": 5, "calls": 3},
+        "candidate": CandidateFacts(sample, "triton", "0" * 64),
+        "setup": SetupFacts("bfloat16", WORLD, trials=5, calls=3, m=1024, n=1024),
         "verdict": Verdict(verdict),
         "reason": reason,
         "evidence": evidence,
-        "pace": timed["pace"] if timed else Pace.UNTIMED,
+        "pace": timed.pace if timed else Pace.UNTIMED,
         "timing": timed,
-        "environment": {"platform": platform, "gpu": "H100", "torch": "2.13.0"},
+        "environment": Environment(platform, comparable_times=platform != "cpu", gpus=["H100"], torch="2.13.0"),
     }
     folder = run / problem / sample
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     (folder / "logs" / "rank_0.txt").write_text("hello from rank 0\n")
-    keep(folder, Record(**(fields | changes)), source.encode())
+    save_record(folder, Record(**(fields | changes)), source.encode())
     return folder
 
 

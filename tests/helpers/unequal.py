@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pkb.judge.timing.blocks import Side
-from pkb.platforms import platform_named
+from pkb.judge.timing.blocks import TimedWorld
+from pkb.platforms import find_platform
 
 
 def let_processes_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("ranks that differ are kept to cores of their own, which this system does not offer")
-    monkeypatch.setattr(platform_named("cpu"), "unequal", True)
+    monkeypatch.setattr(find_platform("cpu"), "has_unequal_processes", True)
     # On a busy machine calls are long.
     monkeypatch.setattr("pkb.judge.timing.aa_control._LONG_US", math.inf)
     let_hosts_be_ahead(monkeypatch, True)
@@ -22,10 +22,10 @@ def let_processes_differ(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def let_hosts_be_ahead(monkeypatch: pytest.MonkeyPatch, ahead: bool) -> None:
-    warm_up = Side.warm_up
+    warm_up = TimedWorld.warm_up
 
-    def warmed_up(self: Side, *rest: Any, **named: Any) -> None:
+    def warmed_up(self: TimedWorld, *rest: Any, **named: Any) -> None:
         warm_up(self, *rest, **named)
         self.keeps_ahead = ahead
 
-    monkeypatch.setattr(Side, "warm_up", warmed_up)
+    monkeypatch.setattr(TimedWorld, "warm_up", warmed_up)

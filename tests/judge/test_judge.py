@@ -15,7 +15,8 @@ from pkb.judge.setup.seeds import Seeds
 from pkb.judge.worlds.world import World
 from pkb.problems.size import Size
 from pkb.problems.suite import load_problem
-from pkb.record import Pace, Record, Verdict
+from pkb.protocol.messages import Order
+from pkb.record import SCHEMA, Pace, Record, Verdict
 from pkb.settings import RIGORS, JudgementSettings, ProblemSettings, Tolerance
 
 SLOW = b"""
@@ -34,8 +35,8 @@ def test_reference_results_are_computed_once(judge: Judge, monkeypatch: pytest.M
     from pkb.judge.correctness import reference
 
     computed = []
-    original = reference.compute
-    monkeypatch.setattr(reference, "compute", lambda *args: computed.append(1) or original(*args))
+    original = reference.compute_reference
+    monkeypatch.setattr(reference, "compute_reference", lambda *args: computed.append(1) or original(*args))
     setup = judge.pose("broadcast", ProblemSettings(trials=1, size=Size(3, 5)))
     for _ in range(3):
         assert judge.judge(setup, Candidate.reference(load_problem("broadcast"))).correct
@@ -46,8 +47,8 @@ def test_records_and_artifacts_survive_the_disk(judge: Judge, tmp_path: Path) ->
     problem = load_problem("gather")
     record = judge.judge(judge.pose(problem, ProblemSettings(nproc=2)), Candidate.reference(problem), out=tmp_path)
     assert Record.from_json((tmp_path / "record.json").read_text()) == record
-    assert json.loads(record.to_json())["schema"] == 2
-    assert record.environment["platform"] == "cpu"
+    assert json.loads(record.to_json())["schema"] == SCHEMA
+    assert record.environment.platform == "cpu"
     saved = [torch.load(tmp_path / side / "rank_1.pt", weights_only=True) for side in ("reference", "candidate")]
     assert saved[0]["outputs"].keys() == {"call_0", "call_1", "call_2"}
     assert all(map(torch.equal, saved[0]["outputs"]["call_2"], saved[1]["outputs"]["call_2"]))
@@ -75,8 +76,8 @@ def test_timing_tells_slow_from_equal(judge: Judge) -> None:
     slow = judge.judge(setup, Candidate.of(SLOW), JudgementSettings(rigor=RIGORS["quick"]))
     assert slow.pace is Pace.SLOWER
     assert slow.timing is not None
-    low, high = slow.timing["interval"]
-    assert low <= slow.timing["speedup"] <= high < 1
+    low, high = slow.timing.interval
+    assert low <= slow.timing.speedup <= high < 1
 
 
 def test_plain_tolerance_is_recorded(judge: Judge) -> None:
@@ -88,13 +89,13 @@ def test_plain_tolerance_is_recorded(judge: Judge) -> None:
     # Whole numbers are still compared bit for bit: their sums are exact.
     assert lenient.verdict is Verdict.WRONG
     rms_norm = load_problem("tp_rms_norm")
-    shown = rms_norm.shown().replace("return local_weight * ", "return 1.001 * local_weight * ").encode()
+    shown = rms_norm.show_source().replace("return local_weight * ", "return 1.001 * local_weight * ").encode()
     record = judge.judge(
         judge.pose(rms_norm, ProblemSettings(nproc=2)),
         Candidate.of(shown),
         JudgementSettings(tolerance=Tolerance(1e-2, 1e-2)),
     )
-    assert (record.verdict, record.setup["compare"]) == (Verdict.CORRECT, {"atol": 0.01, "rtol": 0.01})
+    assert (record.verdict, record.setup.compare) == (Verdict.CORRECT, Tolerance(0.01, 0.01))
 
 
 def test_impossible_worlds_are_refused_with_the_reason(judge: Judge) -> None:
@@ -116,14 +117,14 @@ def test_a_lost_nursery_is_our_fault_and_replaced() -> None:
         assert fragile.judge(setup, Candidate.reference(problem)).correct
         fragile.nursery.process.kill()
         record = fragile.judge(setup, Candidate.reference(problem))
-        assert (record.verdict, record.evidence["check"]) == (Verdict.ENVIRONMENT, "nursery")
+        assert (record.verdict, record.evidence.check) == (Verdict.ENVIRONMENT, "nursery")
         assert fragile.judge(setup, Candidate.reference(problem)).correct
 
 
 def test_an_argument_that_may_be_overwritten_is_free(judge: Judge) -> None:
     problem = load_problem("vocab_parallel_cross_entropy_loss")
     scribbling = (
-        problem.shown().encode()
+        problem.show_source().encode()
         + b"""
 honest = solution
 
@@ -137,27 +138,28 @@ def solution(vocab_parallel_logits, target, group=None):
     free = scribbling.replace(b"ARGUMENT", b"vocab_parallel_logits")
     assert judge.judge(setup, Candidate.of(free)).correct
     record = judge.judge(setup, Candidate.of(scribbling.replace(b"ARGUMENT", b"target")))
-    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "inputs-unchanged")
+    assert (record.verdict, record.evidence.check) == (Verdict.WRONG, "inputs-unchanged")
 
 
 def test_no_rank_runs_before_all_have_prepared(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Preparing spoils symmetric buffers, to which others write in their calls."""
     events: list[str] = []
-    tell, hear = World.tell, World.hear
+    send, collect = World.send, World.collect
 
-    def told(self: World, message: Any, *rest: Any) -> None:
-        events.append(f"{self.number} tell {(message(0) if callable(message) else message)['do']}")
-        tell(self, message, *rest)
+    def spied_send(self: World, order: Any, *rest: Any) -> None:
+        own = order if isinstance(order, Order) else order(0)
+        events.append(f"{self.number} sent {type(own).__name__}")
+        send(self, order, *rest)
 
-    def heard(self: World, phase: str, seconds: float) -> list[Any]:
-        answers = hear(self, phase, seconds)
-        events.append(f"{self.number} heard {phase}")
+    def spied_collect(self: World, order: Any, phase: str, seconds: float) -> list[Any]:
+        answers = collect(self, order, phase, seconds)
+        events.append(f"{self.number} collected {phase}")
         return answers
 
-    monkeypatch.setattr(World, "tell", told)
-    monkeypatch.setattr(World, "hear", heard)
+    monkeypatch.setattr(World, "send", spied_send)
+    monkeypatch.setattr(World, "collect", spied_collect)
     setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=2))
     assert judge.judge(setup, Candidate.reference(load_problem("allreduce"))).correct
-    runs = [(event.split()[0], before) for before, event in pairwise(events) if event.endswith("tell run")]
+    runs = [(event.split()[0], before) for before, event in pairwise(events) if event.endswith("sent RunCalls")]
     assert len({world for world, _ in runs}) == 2
-    assert {before for world, before in runs} == {f"{world} heard prepare" for world, _ in runs}
+    assert {before for world, before in runs} == {f"{world} collected prepare" for world, _ in runs}

@@ -12,6 +12,7 @@ from pkb.problems.problem import Problem
 from pkb.problems.suite import Suite, load_file, load_problem
 from pkb.record import Record, Verdict
 from pkb.settings import JudgementSettings, ProblemSettings, Rigor
+from pkb.trial import Trial, TrialKind
 
 SUITE = Suite(Path(__file__).parents[1] / "models")
 DROPOUT, RECURRENT = SUITE.load("L2/7"), SUITE.load("L3/4")
@@ -53,13 +54,13 @@ def test_references_judge_themselves(judge: Judge, problem: Problem, dtype: str)
         setup = judge.pose(problem, ProblemSettings(trials=2, dtype=dtype, inputs=inputs))
         record = judge.judge(setup, Candidate.reference(problem))
         assert record.correct, record.reason
-        assert (record.setup["inputs"], record.setup["size"], record.setup["world"]) == (inputs, "tiny", 1)
+        assert (record.setup.inputs, record.setup.size, record.setup.world) == (inputs, "tiny", 1)
 
 
 def test_another_model_with_the_same_names_is_given_the_same_weights(judge: Judge) -> None:
     record = judged(judge, RIGHT)
     assert record.correct, record.reason
-    assert record.setup["state"] == BY_NAME
+    assert record.setup.state == BY_NAME
     assert "a hidden size + a probe" in record.reason
 
 
@@ -67,7 +68,7 @@ def test_other_names_leave_the_weights_to_the_constructor(judge: Judge) -> None:
     source = RIGHT.replace("self.linear", "self.first")
     record = judged(judge, source)
     assert record.correct, record.reason
-    assert record.setup["state"] == BY_SEED
+    assert record.setup.state == BY_SEED
     assert "its constructor's" in record.reason
 
 
@@ -77,7 +78,7 @@ def test_what_is_computed_from_weights_leaves_them_to_the_constructor(judge: Jud
     source = source.replace("F.linear(x, self.linear.weight, self.linear.bias)", "x @ self.t + self.linear.bias")
     record = judged(judge, source)
     assert record.correct, record.reason
-    assert record.setup["state"] == BY_SEED
+    assert record.setup.state == BY_SEED
 
 
 def test_the_public_convention_has_one_size_and_no_probe(judge: Judge) -> None:
@@ -156,14 +157,14 @@ def test_faults_are_found(judge: Judge, fault: str) -> None:
 
 def test_draws_inside_a_forward_agree_with_the_oracle_s(judge: Judge) -> None:
     setup = judge.pose(RECURRENT, ProblemSettings(trials=2))
-    calls = judge.references.get(setup, judge.spares, judge.seeds).calls.values()
+    calls = judge.references.get(setup, judge.pool, judge.seeds).calls.values()
     assert all(0 < call.outputs[0].own.rms < 1e-5 for call in calls)
 
 
 def test_active_dropout_is_the_oracle_s_too(judge: Judge) -> None:
     setup = judge.pose(DROPOUT, ProblemSettings(trials=1, size="paper"))
-    calls = judge.references.get(setup, judge.spares, judge.seeds).calls
-    assert 0 < calls[0, 0, 0].outputs[0].own.rms < 1e-5
+    calls = judge.references.get(setup, judge.pool, judge.seeds).calls
+    assert 0 < calls[Trial(TrialKind.CHECK), 0, 0].outputs[0].own.rms < 1e-5
     assert judge.judge(setup, Candidate.reference(DROPOUT)).correct
 
 
@@ -175,7 +176,7 @@ def test_a_model_can_be_timed_and_profiled(judge: Judge, tmp_path: Path) -> None
     )
     assert record.correct, record.reason
     assert record.timing is not None
-    assert record.timing["checked_calls"] == 4
+    assert record.timing.checked_calls == 4
     assert record.profile is not None
     assert (tmp_path / "trace.json").is_file()
 
@@ -186,7 +187,7 @@ def test_a_model_that_is_only_right_until_it_is_timed_is_found(judge: Judge) -> 
     record = judge.judge(
         judge.pose(DROPOUT, ProblemSettings(trials=1)), Candidate.of(source.encode()), JudgementSettings(rigor=rigor)
     )
-    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "timed-values")
+    assert (record.verdict, record.evidence.check) == (Verdict.WRONG, "timed-values")
 
 
 def test_models_run_alone(judge: Judge) -> None:
@@ -228,8 +229,8 @@ def test_large_results_are_compared_in_pieces(judge: Judge, tmp_path: Path) -> N
     setup = judge.pose(problem, ProblemSettings(trials=1, calls=2))
     assert judge.judge(setup, Candidate.of(new.encode())).correct
     record = judge.judge(setup, Candidate.of(_spoiled(new, "[-1, -3] += 0.1")), JudgementSettings(screen=False))
-    assert (record.verdict, record.evidence["index"]) == (Verdict.WRONG, [639, 8189])
-    assert record.evidence["total"] == 1 << 20
+    assert (record.verdict, record.evidence.details["index"]) == (Verdict.WRONG, [639, 8189])
+    assert record.evidence.details["total"] == 1 << 20
     assert not judge.judge(setup, Candidate.of(_spoiled(new, "[300:320] = 0"))).correct
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from pkb.nursery.mps import Service
-from pkb.sandbox.processes import children_of
+from pkb.sandbox.processes import list_children
 
 
 def test_it_is_waited_for_only_when_someone_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_it_is_waited_for_only_when_someone_needs_it(monkeypatch: pytest.MonkeyP
 
 
 def test_where_none_is_needed_nobody_waits() -> None:
-    before = set(children_of(os.getpid()))
+    before = set(list_children(os.getpid()))
     service = Service([])
     service.wait_until_up()
-    assert set(children_of(os.getpid())) == before
+    assert set(list_children(os.getpid())) == before

@@ -16,6 +16,7 @@ from pkb.judge.judge import Judge
 from pkb.judge.worlds.nursery import Nursery
 from pkb.judge.worlds.world import World
 from pkb.problems.suite import load_problem
+from pkb.protocol.messages import LoadSolution
 from pkb.record import Verdict
 
 SLEEPER = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
@@ -58,7 +59,7 @@ from pkb.judge.judge import Judge
 from pkb.judge.worlds.world import World
 
 judge = Judge("cpu")
-nursery = judge._begun()
+nursery = judge.begin_nursery()
 print(nursery.folder, nursery.shared, flush=True)
 {first}
 os.kill(os.getpid(), signal.SIGKILL)
@@ -83,7 +84,7 @@ def load_in(world: World, source: str, folder: Path) -> None:
     file = folder / "candidate.py"
     file.write_text(source + SOLUTION)
     problem = shutil.copy(load_problem("allreduce").path, folder)
-    world.ask({"do": "load", "problem": problem, "candidate": str(file)}, "load", 30)
+    world.ask(LoadSolution(str(problem), str(file)), "load", 30)
 
 
 @pytest.mark.parametrize("first", ["pass", "os.setsid()"])
@@ -99,7 +100,7 @@ def test_what_a_reference_leaves_is_not_put_down_to_a_candidate(judge: Judge, tm
     with started(judge, Verdict.ENVIRONMENT) as ours, started(judge, Verdict.CRASH) as theirs:
         load_in(ours, SLEEPER, tmp_path)
         ours.leave()
-        assert ours._exit_code(0) == 0
+        assert ours._find_exit_code(0) == 0
         assert theirs.end() == []
         (left,) = ours.end()
         assert "sleep(600)" in left
@@ -125,7 +126,7 @@ def test_a_number_that_a_rank_once_had_hides_nobody(judge: Judge, tmp_path: Path
 def test_no_folder_is_left_though_ranks_still_write(end: Callable[[Judge], None]) -> None:
     judge = Judge("cpu")
     nursery = judge.nursery
-    world = judge.sandbox.world(nursery, 4, judge.limits)
+    world = judge.sandbox.open_world(nursery, 4, judge.limits)
     load_in(world, WRITER, world.folder)
     end(judge)
     judge.close()
@@ -163,6 +164,6 @@ def test_an_answer_that_an_interrupt_kept_from_being_taken_is_not_the_next_ones(
     with monkeypatch.context() as patch:
         patch.setattr(Nursery, "_receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            world.usage()
-    assert world.helpers() == []
+            world.measure_usage()
+    assert world.list_helpers() == []
     assert world.end(kill=True) == []

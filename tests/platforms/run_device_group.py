@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
 
-from pkb.platforms import _device_group, platforms
+from pkb.platforms import _device_group, load_platforms
 from pkb.platforms._symmetric import SymmetricMemory
 
 SLOT = 4096
@@ -129,7 +129,7 @@ def large(group):
 def enter(device: str, rank: int, world: int, folder: Path) -> None:
     """Make device groups known: on a GPU as its platform does, on the CPU over small slots of its symmetric memory."""
     if device == "cuda":
-        platforms()["shared-gpu"].enter(rank, world, folder)
+        load_platforms()["shared-gpu"].enter(rank, world, folder)
         return
     memory = SymmetricMemory(folder)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pkb.nursery.mps import Service
-from pkb.platforms import platforms
+from pkb.platforms import load_platforms
 
 WORLD = 4
-lacking = platforms()["shared-gpu"].missing()
+lacking = load_platforms()["shared-gpu"].find_missing()
 
 
 def assert_it_agrees(device: str, folder: Path) -> None:
@@ -29,10 +29,10 @@ def test_on_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")
 def test_on_one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    platform = platforms()["shared-gpu"]
-    for name, value in platform.nursery_environment(tmp_path).items():
+    platform = load_platforms()["shared-gpu"]
+    for name, value in platform.make_environment(tmp_path).items():
         monkeypatch.setenv(name, value)
-    service = Service(platform.service())
+    service = Service(list(platform.service_command))
     service.wait_until_up()
     try:
         assert_it_agrees("cuda", tmp_path)

@@ -14,7 +14,7 @@ pytest.importorskip("triton", reason="Triton has no build for this system")
 PROGRAM = """
 import torch, triton, triton.language as tl
 from pkb.platforms import _interpreter
-_interpreter.mend()
+_interpreter.patch_interpreter()
 
 @triton.jit
 def kernel(x, y, product, added, larger, dot, whole, N: tl.constexpr):

@@ -1,13 +1,17 @@
-"""One rank that counts what every reference computes and sends, beside what its problem declares.
+"""Count the work of every reference on all ranks, and write it with the work that its problem declares.
 
-Started by test_costs.py as: run_census.py FOLDER IDS WORLD RANK; the problems with these ids are drawn several times.
+Started by test_costs.py as: run_census.py FOLDER IDS WORLDS; the problems with these ids are drawn several times. Ranks
+are forked from one process that has imported torch: in every rank, the imports would take longer than the counting.
 """
 
 import json
 import math
+import multiprocessing
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import timedelta
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +26,12 @@ from pkb.problems import link
 from pkb.problems.cost import Link
 from pkb.problems.problem import Problem
 from pkb.problems.suite import list_problems
-from pkb.rank.collective_observer import Collective, Observer, observed
+from pkb.rank.collective_observer import Collective, Observer, observe_collectives
 
 TRIALS = range(6)
 DRAWS = 4
+TIMEOUT = timedelta(seconds=120)
+"""Ranks that wait for a lost one end by themselves."""
 aten = torch.ops.aten
 
 # Operations per element: of the result for pointwise ones, of the first argument for the others.
@@ -122,7 +128,7 @@ class Traffic(Observer):
         self.link = link.none()
         self.flops = 0.0
 
-    def outgoing(self, collective: Collective, tensor: Tensor) -> Tensor:
+    def observe_send(self, collective: Collective, tensor: Tensor) -> Tensor:
         world, is_root = collective.world, collective.rank == collective.root
         if collective.kind == "gather":
             self.link += link.gather(world * tensor.nbytes, world, is_root)
@@ -130,7 +136,7 @@ class Traffic(Observer):
             self.link += Link(tensor.nbytes, 0)
         return tensor
 
-    def incoming(self, collective: Collective, received: dict[int, Tensor], local: dict[int, Tensor]) -> None:
+    def observe_receive(self, collective: Collective, received: dict[int, Tensor], local: dict[int, Tensor]) -> None:
         if collective.kind in ("broadcast", "scatter"):
             self._from_root(collective, received[collective.root].nbytes)
         elif collective.kind in ("recv", "batch_isend_irecv"):
@@ -144,7 +150,7 @@ class Traffic(Observer):
         moved = link.broadcast(size, world, is_root)
         self.link += moved if collective.kind == "broadcast" else link.scatter(world * size, world, is_root)
 
-    def reduced(self, collective: Collective, result: Tensor, own: Tensor, op: Any, group: Any) -> None:
+    def observe_reduction(self, collective: Collective, result: Tensor, own: Tensor, op: Any, group: Any) -> None:
         world = collective.world
         match collective.kind:
             case "all_reduce":
@@ -172,37 +178,62 @@ class Entry:
     counted: Work
 
 
-def counted(problem: Problem, args: tuple) -> Work:
+def count_work(problem: Problem, args: tuple) -> Work:
     traffic, arithmetic = Traffic(), Arithmetic()
-    with observed(traffic), arithmetic:
+    with observe_collectives(traffic), arithmetic:
         problem.solution(*args)
     return Work(arithmetic.flops + traffic.flops, traffic.link.egress, traffic.link.ingress)
 
 
-def entry(problem: Problem, world: int, rank: int, trial: int, draw: int) -> Entry:
+def count_entry(problem: Problem, world: int, rank: int, trial: int, draw: int) -> Entry:
     number = DRAWS * trial + draw
     seeds = {"seed": world * number + rank, "shared_seed": 1000 + number}
     case = problem.case("tiny", "float32", world, rank, trial=trial, **seeds)
     cost = problem.cost(case)
     declared = Work(cost.flops, cost.link.egress, cost.link.ingress)
-    return Entry(problem.stem, rank, trial, declared, counted(problem, problem.inputs(case)))
+    return Entry(problem.stem, rank, trial, declared, count_work(problem, problem.inputs(case)))
+
+
+def run_rank(folder: Path, often: set[int], world: int, rank: int) -> None:
+    store = f"file://{folder}/store{world}"
+    dist.init_process_group("gloo", init_method=store, world_size=world, rank=rank, timeout=TIMEOUT)
+    entries = [
+        asdict(count_entry(problem, world, rank, trial, draw))
+        for problem in list_problems()
+        if world in problem.list_worlds()
+        for trial in TRIALS
+        for draw in range(DRAWS if problem.id in often else 1)
+    ]
+    (folder / f"{world}-{rank}.json").write_text(json.dumps(entries))
+    dist.destroy_process_group()
+
+
+def run_world(folder: Path, often: set[int], world: int) -> None:
+    """Run all ranks, and exit with an error as soon as one of them fails."""
+    context = multiprocessing.get_context("fork")
+    ranks = [context.Process(target=run_rank, args=(folder, often, world, rank), daemon=True) for rank in range(world)]
+    for rank in ranks:
+        rank.start()
+    while alive := [rank for rank in ranks if rank.exitcode is None]:
+        wait([rank.sentinel for rank in alive])
+        if any(rank.exitcode for rank in ranks):
+            sys.exit(f"a rank of {world} failed")
+
+
+def warm_up() -> None:
+    """Import before the forks what torch imports on the first use."""
+    with Arithmetic():
+        torch.ones(2) * 2
 
 
 def main() -> None:
     folder, often = Path(sys.argv[1]), set(map(int, sys.argv[2].split(",")))
-    world, rank = int(sys.argv[3]), int(sys.argv[4])
-    # The ranks share the cores.
+    # The ranks share the cores, and a process with threads cannot be forked.
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", world_size=world, rank=rank)
-    entries = [
-        asdict(entry(problem, world, rank, trial, draw))
-        for problem in list_problems()
-        if world in problem.worlds()
-        for trial in TRIALS
-        for draw in range(DRAWS if problem.id in often else 1)
-    ]
-    (folder / f"{rank}.json").write_text(json.dumps(entries))
-    dist.destroy_process_group()
+    list_problems()
+    warm_up()
+    for world in map(int, sys.argv[3].split(",")):
+        run_world(folder, often, world)
 
 
 if __name__ == "__main__":

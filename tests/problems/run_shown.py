@@ -26,9 +26,9 @@ def main() -> None:
     store, world, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     dist.init_process_group("gloo", init_method=f"file://{store}", world_size=world, rank=rank)
     for problem in list_problems():
-        if world in problem.worlds():
+        if world in problem.list_worlds():
             case = problem.case("tiny", "float32", world, rank, seed=rank + 1)
-            run(problem.shown(), problem.inputs(case))
+            run(problem.show_source(), problem.inputs(case))
     dist.destroy_process_group()
 
 

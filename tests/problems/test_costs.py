@@ -15,6 +15,7 @@ from pkb.problems.suite import list_problems
 
 ALL = list_problems()
 KINDS = ("flops", "egress", "ingress")
+WORLDS = (2, 4)
 Entries = list[dict[str, Any]]
 
 # How much these compute and move depends on the values drawn, and they declare what the draw leads to on average: how
@@ -23,26 +24,28 @@ Entries = list[dict[str, Any]]
 AVERAGED = {10, 27, 28, 29, 31, 32, 49, 50, 51, 61, 64, 65, 66, 67, 68, 70}
 AVERAGED_SLACK, SLACK = 1.15, 1.01
 FEW = 8
-"""Bytes or operations by which nobody is misled."""
+"""Bytes or operations that do not matter."""
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def census(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Entries:
-    """What run_census.py counted on all ranks."""
-    world, folder, script = request.param, tmp_path_factory.mktemp("census"), Path(__file__).parent / "run_census.py"
-    often = ",".join(map(str, AVERAGED))
-    command = [sys.executable, "-W", "ignore", str(script), str(folder), often, str(world)]
-    ranks = [
-        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for rank in range(world)
-    ]
-    outputs = [rank.communicate(timeout=240)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(outputs)
-    return [entry for file in folder.glob("*.json") for entry in json.loads(file.read_text())]
+@pytest.fixture(scope="module")
+def census_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run run_census.py, and return the folder with one file per world and rank."""
+    folder, script = tmp_path_factory.mktemp("census"), Path(__file__).parent / "run_census.py"
+    command = [sys.executable, "-W", "ignore", script, folder, ",".join(map(str, AVERAGED)), ",".join(map(str, WORLDS))]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
+    assert ran.returncode == 0, ran.stdout
+    return folder
 
 
-def grouped(census: Entries, problem: Problem, *keys: str) -> list[Entries]:
-    """What is summed before a comparison: entries that agree in the keys; where averages are declared, all of them."""
+@pytest.fixture(scope="module", params=WORLDS)
+def census(request: pytest.FixtureRequest, census_folder: Path) -> Entries:
+    """Return the entries of all ranks of a world."""
+    files = [census_folder / f"{request.param}-{rank}.json" for rank in range(request.param)]
+    return [entry for file in files for entry in json.loads(file.read_text())]
+
+
+def group_entries(census: Entries, problem: Problem, *keys: str) -> list[Entries]:
+    """Return the entries that are summed before a comparison: equal in the keys, or all where averages are declared."""
     groups: dict[tuple, Entries] = defaultdict(list)
     for entry in census:
         if entry["problem"] == problem.stem:
@@ -52,23 +55,23 @@ def grouped(census: Entries, problem: Problem, *keys: str) -> list[Entries]:
     return list(groups.values())
 
 
-def sums(entries: Entries, kind: str) -> tuple[float, float]:
-    """Declared and counted."""
+def sum_work(entries: Entries, kind: str) -> tuple[float, float]:
+    """Return the declared and the counted work."""
     return sum(entry["declared"][kind] for entry in entries), sum(entry["counted"][kind] for entry in entries)
 
 
 @pytest.mark.parametrize("problem", ALL, ids=lambda problem: problem.stem)
 def test_declared_work_is_no_more_than_the_reference_does(census: Entries, problem: Problem) -> None:
     slack = AVERAGED_SLACK if problem.id in AVERAGED else SLACK
-    for entries in grouped(census, problem, "trial", "rank"):
+    for entries in group_entries(census, problem, "trial", "rank"):
         for kind in KINDS:
-            declared, counted = sums(entries, kind)
+            declared, counted = sum_work(entries, kind)
             assert declared <= slack * counted + FEW, (kind, entries[0])
 
 
 @pytest.mark.parametrize("problem", ALL, ids=lambda problem: problem.stem)
 def test_a_comment_says_what_the_reference_wastes(census: Entries, problem: Problem) -> None:
-    totals = [(kind, *sums(entries, kind)) for entries in grouped(census, problem, "trial") for kind in KINDS]
+    totals = [(kind, *sum_work(entries, kind)) for entries in group_entries(census, problem, "trial") for kind in KINDS]
     wasted = [(kind, declared, counted) for kind, declared, counted in totals if declared + FEW < counted / 2]
     source = inspect.getsource(problem.module.cost).splitlines()
     comments = " ".join(line for line in source if line.strip().startswith("#"))

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from helpers.commands import run_pkb
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.judge.judge import Judge
-from pkb.problems.kernelbench import module_at
+from pkb.problems.kernelbench import load_module_at
 from pkb.problems.suite import Suite, find_suite, load_problem
-from pkb.runs import PROBLEM, number_of
+from pkb.runs import PROBLEM, find_problem_number
 from pkb.settings import ProblemSettings
 
 OURS = Path(__file__).parents[1] / "models"
@@ -47,8 +48,9 @@ CANDIDATE = PUBLISHED.replace("class Model(", "class ModelNew(").replace("super(
 
 
 def pkb(*arguments: str) -> str:
-    command = [sys.executable, "-m", "pkb", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=True).stdout
+    ran = run_pkb(*arguments)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def test_keys_with_a_level_need_no_suite() -> None:
 def test_run_folders_of_models_are_found_and_sorted() -> None:
     stems = ["2_allgather", "L1_19_ReLU", "L1_100_HingeLoss", "L4_1_EleutherAI-gpt-neo-2p7B_bs32_seq256"]
     assert all(map(PROBLEM.fullmatch, stems))
-    assert sorted(stems, key=number_of) == stems
+    assert sorted(stems, key=find_problem_number) == stems
 
 
 def test_listing_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +113,7 @@ def test_listing_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_checkout_is_a_suite(judge: Judge, checkout: Path) -> None:
     problem, other = Suite(checkout).select("all")
     assert (problem.stem, other.stem) == ("L1_3_Weight", "L2_3_Other_Weight")
-    assert problem.shown() == PUBLISHED
+    assert problem.show_source() == PUBLISHED
     assert [*problem.sizes] == ["paper"]
     record = judge.judge(judge.pose(problem, ProblemSettings(trials=1)), Candidate.of(CANDIDATE.encode()))
     assert record.correct, record.reason
@@ -144,14 +146,14 @@ def test_constants_are_replaced_and_what_follows_from_them(tmp_path: Path) -> No
         "from __future__ import annotations\nfrom dataclasses import dataclass\n\n@dataclass\nclass A:\n    x: int\n\n"
     )
     path.write_text(f"{head}size = 3\ntwice = (2 * size, size)\nPROBLEM = None\n")
-    assert module_at(path, {"size": 5}).twice == (10, 5)
-    assert module_at(path, {}).twice == (6, 3)
+    assert load_module_at(path, {"size": 5}).twice == (10, 5)
+    assert load_module_at(path, {}).twice == (6, 3)
     with pytest.raises(UsageError, match="has no constant other"):
-        module_at(path, {"other": 1})
+        load_module_at(path, {"other": 1})
 
 
 def test_show_has_one_self_contained_file() -> None:
-    shown = Suite(OURS).load("2/7").shown()
+    shown = Suite(OURS).load("2/7").show_source()
     assert "pkb" not in shown
     assert "PROBLEM" not in shown
     names: dict[str, object] = {}
@@ -174,15 +176,15 @@ def test_the_cost_is_counted_without_values() -> None:
     assert cost.flops == 2 * 256 * 128 * 512
     weights, running = 128 * 512 + 4 * 512, 2 * 512
     assert cost.hbm == 2 * (256 * 128 + 256 * 512 + weights + running) + 8
-    assert problem.floor(problem.case("paper", "bfloat16")).hbm == 2 * 256 * 512
+    assert problem.compute_floor(problem.case("paper", "bfloat16")).hbm == 2 * 256 * 512
 
 
 def test_what_was_drawn_first_does_not_decide_where_later_draws_are_made() -> None:
     """torch notes once, in a process, which functions obey a context's device."""
     script = """
 import torch
-from pkb.problems.sound_weights import signed
-with torch.device("cpu"), signed():
+from pkb.problems.sound_weights import draw_signed
+with torch.device("cpu"), draw_signed():
     torch.rand(1)
 with torch.device("meta"):
     print(torch.rand(1).is_meta)

@@ -30,7 +30,7 @@ def test_the_guide_s_problem_is_found_judged_and_strong(judge: Judge, folder: Pa
     setup = judge.pose(problem, ProblemSettings(nproc=2))
     assert judge.judge(setup, Candidate.reference(problem)).correct
     findings = list(lint(judge, setup))
-    assert [finding for finding in findings if finding.bad] == []
+    assert [finding for finding in findings if finding.is_bad] == []
     assert "not_summed" in {finding.variant for finding in findings}
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from pkb.problems.sound_weights import Weight, fill, weights
+from pkb.problems.sound_weights import Weight, fill_weights, list_weights
 
 
 class Tied(nn.Module):
@@ -16,14 +16,14 @@ class Tied(nn.Module):
 
 
 def test_a_shared_weight_has_the_same_values_under_all_its_names() -> None:
-    told = [weight.told() for weight in weights(Tied(), {})]
+    told = [weight.to_message() for weight in list_weights(Tied(), {})]
     assert [entry[:2] for entry in told] == [["table.weight", "table.weight"], ["head.weight", "table.weight"]]
     apart = Tied(tied=False)
-    fill(apart, [Weight.heard(entry) for entry in told], seed=3)
+    fill_weights(apart, [Weight.from_message(entry) for entry in told], seed=3)
     assert torch.equal(apart.table.weight, apart.head.weight)
 
 
 def test_weights_of_the_same_shape_differ() -> None:
     model = Tied(tied=False)
-    fill(model, weights(model, {}), seed=3)
+    fill_weights(model, list_weights(model, {}), seed=3)
     assert not torch.equal(model.table.weight, model.head.weight)

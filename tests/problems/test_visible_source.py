@@ -1,4 +1,4 @@
-from pkb.problems.visible_source import shown_source
+from pkb.problems.visible_source import extract_visible_source
 
 FILE = '''"""Title."""
 
@@ -32,7 +32,7 @@ def inputs(case):
 
 def test_only_what_solution_reaches_is_shown() -> None:
     assert (
-        shown_source(FILE)
+        extract_visible_source(FILE)
         == '''"""Title."""
 
 import torch

@@ -137,13 +137,14 @@ def test_wrong_values_are_located(strict_judge: Judge) -> None:
     source = FAULTS["one_element_off"].source()
     record = strict_judge.judge(strict_judge.pose(problem), Candidate.of(source))
     evidence = record.evidence
-    assert (evidence["rank"], evidence["trial"], evidence["call"], evidence["output"]) == (0, 0, 0, 0)
-    assert (evidence["index"], evidence["differing"], evidence["total"]) == ([5, 2], 1, 128)
-    assert evidence["got"] - evidence["expected"] == pytest.approx(0.01, rel=1e-3)
-    assert len(evidence["wrong_at"]) == 3 * 4
+    assert (evidence.rank, str(evidence.trial), evidence.call, evidence.output) == (0, "trial 0", 0, 0)
+    details = evidence.details
+    assert (details["index"], details["differing"], details["total"]) == ([5, 2], 1, 128)
+    assert details["got"] - details["expected"] == pytest.approx(0.01, rel=1e-3)
+    assert len(details["wrong_at"]) == 3 * 4
 
 
 def test_a_wrong_answer_on_one_rank_is_enough(strict_judge: Judge) -> None:
     fault = Fault(Verdict.WRONG, "rank 3", "RIGHT\nif dist.get_rank() == 3: out += 1\nreturn out")
     record = strict_judge.judge(strict_judge.pose("allreduce"), Candidate.of(fault.source()))
-    assert (record.verdict, record.evidence["rank"]) == (Verdict.WRONG, 3)
+    assert (record.verdict, record.evidence.rank) == (Verdict.WRONG, 3)

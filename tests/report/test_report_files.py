@@ -4,12 +4,11 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from helpers.commands import run_pkb
 from helpers.made import add, make_run, page_of, timing
 from pkb.cli.report import report
 from pkb.errors import UsageError
@@ -19,14 +18,9 @@ from pkb.report import FILES, Report
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \ud800 | `x` [y](javascript:1)\n\x1b[2J"
 
 
-def pkb(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pkb", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240)
-
-
 def test_report_prints_tables_and_writes_all_files(tmp_path: Path) -> None:
     run = make_run(tmp_path / "mine", ["1_allreduce", "13_gemm_allreduce"])
-    ran = pkb("report", run)
+    ran = run_pkb("report", run)
     assert ran.returncode == 0, ran.stderr
     assert "Leaderboard" in ran.stdout
     assert "Speed-up per problem" in ran.stdout
@@ -36,7 +30,7 @@ def test_report_prints_tables_and_writes_all_files(tmp_path: Path) -> None:
 
 
 def test_a_wrong_path_is_one_line(tmp_path: Path) -> None:
-    ran = pkb("report", tmp_path / "nowhere")
+    ran = run_pkb("report", tmp_path / "nowhere")
     assert ran.returncode == 2
     assert (
         ran.stderr == f"pkb: no run in {tmp_path}/nowhere: No such file or directory; `pkb eval --out DIR` writes one\n"

@@ -11,11 +11,12 @@ import pytest
 
 from helpers.chromium import Chromium
 from helpers.made import add, page_of, timing
-from pkb.analyse import rows
+from pkb.analyse import read_rows
 from pkb.candidate import Candidate
 from pkb.cli.report import report
 from pkb.judge.judge import Judge
 from pkb.problems.suite import find_suite, load_problem
+from pkb.record import SetupFacts
 from pkb.report import FILES, Report
 from pkb.report.cells import Table
 from pkb.settings import ProblemSettings
@@ -25,10 +26,10 @@ FLAW = load_problem("L2/80").degenerate
 
 
 def add_model(run: Path, problem: str, sample: str, inputs: str = "sound", speed: float = 2.0, **others: Any) -> None:
-    setup = {"size": "paper", "dtype": "float32", "world": 1, "inputs": inputs, "state": "by name"}
-    flaw = load_problem(problem).degenerate
+    known: dict[str, Any] = {"size": "paper", "inputs": inputs, "state": "by name", "trials": 5, "calls": 3}
+    setup = SetupFacts("float32", 1, degenerate=load_problem(problem).degenerate or None, **known)
     timed = timing(speed) if others.get("verdict", "CORRECT") == "CORRECT" else None
-    add(run, problem, sample, timed=timed, setup=setup | ({"degenerate": flaw} if flaw else {}), **others)
+    add(run, problem, sample, timed=timed, setup=setup, **others)
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_a_judged_model_is_reported(judge: Judge, tmp_path: Path) -> None:
     for problem, inputs in ((load_problem("L1/19"), "published"), (load_problem("L2/80"), "sound")):
         setup = judge.pose(problem, ProblemSettings(trials=1, inputs=inputs))
         judge.judge(setup, Candidate.reference(problem), out=tmp_path / "run" / problem.stem / "own")
-    found = rows([tmp_path / "run"])
+    found = read_rows([tmp_path / "run"])
     assert not found.damaged
     lenient, constant = found.rows
     assert (lenient.run, lenient.size, lenient.inputs, lenient.counts) == (

@@ -19,10 +19,10 @@ from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.failure import Failure
 from pkb.judge.judge import Judge
-from pkb.judge.worlds.sandboxed import Sandbox, closes
+from pkb.judge.worlds.sandboxed import Sandbox, is_closed
 from pkb.judge.worlds.world import World
 from pkb.problems.suite import load_problem
-from pkb.record import Record, Verdict
+from pkb.record import Record, SandboxFacts, Verdict
 from pkb.sandbox import linux
 from pkb.settings import JudgementSettings, Limits, ProblemSettings
 
@@ -39,10 +39,10 @@ class Locked:
         self.sandboxes = {level: Sandbox(strongest=level) for level in LEVELS} | {"off": Sandbox("off")}
 
     def at(self, level: str) -> Judge:
-        self.judge.sandbox = self.sandboxes[level]
-        facts = judged(self.judge, Candidate.reference(load_problem("allreduce"))).environment["sandbox"]
-        if facts["level"] != level:
-            pytest.skip(f"{level} cannot be had here: {facts['refused'][level]}")
+        use_sandbox(self.judge, self.sandboxes[level])
+        facts = judged(self.judge, Candidate.reference(load_problem("allreduce"))).environment.sandbox
+        if facts.level != level:
+            pytest.skip(f"{level} cannot be had here: {facts.refused[level]}")
         return self.judge
 
     def restart(self) -> None:
@@ -65,6 +65,12 @@ def locked(the_locked: Locked) -> Iterator[Locked]:
     yield the_locked
     # The level `limits` hides the judge's memory; other tests want this process as it was.
     linux.prctl(linux.PR_SET_DUMPABLE, 1)
+
+
+def use_sandbox(judge: Judge, sandbox: Sandbox) -> None:
+    """Have a judge open all further worlds of candidates in this sandbox."""
+    judge.pool.drop()
+    judge.sandbox = judge.pool.sandbox = sandbox
 
 
 def judged(judge: Judge, candidate: Candidate, nproc: int = 2) -> Record:
@@ -91,7 +97,7 @@ def report(judge: Judge, body: str) -> str:
         """)
     record = judged(judge, Candidate.of(source.encode()))
     assert record.verdict is Verdict.CRASH, record.reason
-    return record.evidence.get("message", record.reason)
+    return record.evidence.message or record.reason
 
 
 def stopped_at(locked: Locked, level: str, body: str) -> None:
@@ -206,7 +212,7 @@ def test_it_cannot_read_the_judges_environment_or_the_nurserys_memory(locked: Lo
 
 @FILE_LEVELS
 def test_it_cannot_signal_the_judge(locked: Locked, level: str) -> None:
-    if locked.at(level).sandbox.facts["processes"] == "open":
+    if locked.at(level).sandbox.facts.processes == "open":
         pytest.skip("Landlock keeps signals in from its sixth version on (Linux 6.12)")
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(number))
@@ -230,7 +236,7 @@ def test_it_has_no_privileges_and_cannot_gain_any(locked: Locked, level: str) ->
 @ALL_LEVELS
 def test_processes_are_limited(locked: Locked, level: str) -> None:
     judge = locked.at(level)
-    most = judge.sandbox.facts["most_processes"]
+    most = judge.sandbox.facts.most_processes
     if most is None:
         pytest.skip(f"the kernel does not limit root's processes at the level {level}")
     body = """
@@ -251,8 +257,9 @@ def test_processes_are_limited(locked: Locked, level: str) -> None:
 
 def test_a_fork_bomb_ends_in_a_verdict(locked: Locked) -> None:
     judge = locked.at("namespaces")
-    if judge.sandbox.facts["most_processes"] is None:
+    if judge.sandbox.facts.most_processes is None:
         pytest.skip("the kernel does not limit root's processes")
+    assert judge.sandbox.facts.level == "namespaces", "a bomb outside a sandbox would take the machine down"
     before = descendants()
     bomb = "import subprocess, time\nimport torch.distributed as dist\n\ndef solution(tensor):\n"
     bomb += "    command = ['sh', '-c', 'b() { b | b & }; b']\n"
@@ -276,7 +283,7 @@ def test_right_kernels_stay_right(locked: Locked, level: str) -> None:
     ):
         record = judged(judge, candidate, nproc=4)
         assert record.correct, record.reason
-        assert record.environment["sandbox"]["level"] == level
+        assert record.environment.sandbox.level == level
 
 
 @ALL_LEVELS
@@ -299,14 +306,14 @@ def test_what_it_leaves_running_is_found(locked: Locked, level: str) -> None:
     source += "    dist.all_reduce(out)\n    subprocess.Popen(['setsid', 'sleep', '1000'])\n    return out\n"
     record = judged(judge, Candidate.of(source.encode()))
     assert record.verdict is Verdict.CHEAT, record.reason
-    assert any("sleep 1000" in command for command in record.evidence["processes"])
+    assert any("sleep 1000" in command for command in record.evidence.details["processes"])
     assert descendants() == before
 
 
 @ALL_LEVELS
 def test_ranks_die_with_the_nursery(locked: Locked, level: str) -> None:
     judge = locked.at(level)
-    world = judge.sandbox.world(judge.nursery, 2, judge.limits)
+    world = judge.sandbox.open_world(judge.nursery, 2, judge.limits)
     started = psutil.Process(world.nursery.process.pid)
     family = started.children(recursive=True)
     # Bubblewrap puts two processes of its own before it.
@@ -319,19 +326,19 @@ def test_ranks_die_with_the_nursery(locked: Locked, level: str) -> None:
 
 def test_off_is_put_on_record(locked: Locked) -> None:
     record = judged(locked.at("off"), Candidate.reference(load_problem("allreduce")))
-    assert (record.verdict, record.environment["sandbox"]) == (Verdict.CORRECT, {"level": "off"})
+    assert (record.verdict, record.environment.sandbox) == (Verdict.CORRECT, SandboxFacts("off"))
 
 
 def test_require_is_met_by_a_closed_level(locked: Locked) -> None:
     judge = locked.at("namespaces")
-    judge.sandbox = Sandbox("require")
+    use_sandbox(judge, Sandbox("require"))
     record = judged(judge, Candidate.reference(load_problem("allreduce")))
     assert record.correct
-    assert closes(record.environment["sandbox"])
+    assert is_closed(record.environment.sandbox)
 
 
 def test_require_that_cannot_be_met_is_no_fault_of_the_candidate(locked: Locked) -> None:
-    locked.judge.sandbox = Sandbox("require", strongest="landlock")
+    use_sandbox(locked.judge, Sandbox("require", strongest="landlock"))
     record = judged(locked.judge, Candidate.reference(load_problem("allreduce")))
     assert record.verdict is Verdict.ENVIRONMENT
     assert "which --sandbox require asks for" in record.reason
@@ -343,15 +350,15 @@ def test_a_level_that_cannot_start_ranks_is_given_up_only_before_it_has_worked(l
     judge = locked.at("limits")
     fresh = Sandbox(strongest="limits")
     with pytest.raises(Failure):
-        fresh.world(judge.nursery, 2, never)
-    fresh.world(judge.nursery, 2, judge.limits).end()
-    assert fresh.facts["level"] == "off"
-    assert "did not finish start" in fresh.facts["refused"]["limits"]
+        fresh.open_world(judge.nursery, 2, never)
+    fresh.open_world(judge.nursery, 2, judge.limits).end()
+    assert fresh.facts.level == "off"
+    assert "did not finish start" in fresh.facts.refused["limits"]
 
     with pytest.raises(Failure):
-        judge.sandbox.world(judge.nursery, 2, never)
-    judge.sandbox.world(judge.nursery, 2, judge.limits).end()
-    assert judge.sandbox.facts["level"] == "limits"
+        judge.sandbox.open_world(judge.nursery, 2, never)
+    judge.sandbox.open_world(judge.nursery, 2, judge.limits).end()
+    assert judge.sandbox.facts.level == "limits"
 
 
 def test_unknown_modes_are_refused() -> None:

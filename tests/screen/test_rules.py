@@ -1,11 +1,11 @@
-"""Every rule finds what it is for, and leaves its near neighbour alone."""
+"""Every rule finds what it is meant for, and does not object to similar honest code."""
 
 from dataclasses import dataclass
 
 import pytest
 
-from pkb.backends import Backend, recognise
-from pkb.screen import Finding, Severity, all_rules, screen
+from pkb.backends import find_backend, recognise
+from pkb.screen import ScreenFinding, Severity, load_rules, screen
 from pkb.settings import Track
 
 HEAD = """import ctypes, functools, gc, inspect, os, pickle, signal, subprocess, sys, threading, time
@@ -40,25 +40,25 @@ def solution(x):
 )
 
 
-def source(text: str) -> str:
-    """A whole file, or the body of `solution(x, y)`."""
+def make_source(text: str) -> str:
+    """Return a whole file as it is, and put the body of a solution into the function `solution(x, y)`."""
     if "def solution" in text:
         return text
     return HEAD + "def solution(x, y):\n" + "".join(f"    {line}\n" for line in text.splitlines())
 
 
-def findings(text: str, track: Track = Track.ANY, backend: str | None = None) -> list[Finding]:
-    encoded = source(text).encode()
-    kind = Backend(backend, lambda _: False, lambda: None) if backend else recognise(encoded)
+def list_findings(text: str, track: Track = Track.ANY, backend: str | None = None) -> list[ScreenFinding]:
+    encoded = make_source(text).encode()
+    kind = find_backend(backend) if backend else recognise(encoded)
     return screen(encoded, kind, track)
 
 
-def found(text: str, track: Track = Track.ANY, backend: str | None = None) -> set[str]:
-    return {finding.rule for finding in findings(text, track, backend)}
+def list_rules(text: str, track: Track = Track.ANY, backend: str | None = None) -> set[str]:
+    return {finding.rule for finding in list_findings(text, track, backend)}
 
 
-def rejected(text: str, track: Track = Track.ANY, backend: str | None = None) -> set[str]:
-    return {f.rule for f in findings(text, track, backend) if f.severity is Severity.REJECT}
+def list_rejecting_rules(text: str, track: Track = Track.ANY, backend: str | None = None) -> set[str]:
+    return {f.rule for f in list_findings(text, track, backend) if f.severity is Severity.REJECT}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ ANY = {
         CUDA % "cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 20);",
         CUDA % "cudaDeviceSetLimit(other, 1 << 20);",
     ),
-    "keyed-by-address": Pair(
+    "keys-by-address": Pair(
         "CACHE = {}\ndef solution(x):\n    key = (x.shape, x.data_ptr())\n    return CACHE.get(key)\n",
         "CACHE = {}\ndef solution(x):\n    return CACHE[x.shape, x.dtype](x.data_ptr())\n",
     ),
@@ -163,11 +163,11 @@ ANY = {
     ),
     "runs-text": Pair("exec(x.program)", "exec('z = 1')\nreturn z"),
     "computes-names": Pair("return getattr(torch, y)(x)", "return getattr(x, y)"),
-    "decodes-text": Pair("import base64\nreturn base64.b64decode(y)", "import base64\nreturn base64.b64decode('aGk=')"),
+    "decodes-text": Pair("import base64\nreturn base64.b64decode('aGk=')", "import base64\nreturn base64.b64encode(y)"),
     "hides-its-source": Pair("return load_inline('name', cuda_sources=y)", CUDA % ""),
     "assembles-its-source": Pair(
         "return load_inline('name', cuda_sources='void f() {}'.replace('f', y))",
-        "return load_inline('name', cuda_sources='void F() {}'.replace('F', 'g'))",
+        "FLAGS = ['-O3']\nreturn load_inline('name', cuda_sources=['void f' + '() {}'], extra_cuda_cflags=FLAGS)",
     ),
     "runs-programs": Pair(CUDA % 'system("true");', CUDA % 'printf("system");'),
 }
@@ -191,33 +191,33 @@ SCRATCH = {
 
 
 def test_every_rule_has_a_pair() -> None:
-    assert {*ANY, *SCRATCH, "unreadable"} == {*all_rules()}
+    assert {*ANY, *SCRATCH, "unreadable"} == {*load_rules()}
 
 
 @pytest.mark.parametrize("name", ANY)
 def test_rule_in_both_tracks(name: str) -> None:
     pair = ANY[name]
     for track in Track:
-        assert name in found(pair.wrong, track, pair.backend)
-        assert name not in found(pair.right, track, pair.backend)
+        assert name in list_rules(pair.wrong, track, pair.backend)
+        assert name not in list_rules(pair.right, track, pair.backend)
 
 
 @pytest.mark.parametrize("name", SCRATCH)
 def test_rule_of_the_scratch_track(name: str) -> None:
     pair = SCRATCH[name]
-    assert name in found(pair.wrong, Track.SCRATCH)
-    assert name not in found(pair.right, Track.SCRATCH)
-    assert name not in found(pair.wrong, Track.ANY)
+    assert name in list_rules(pair.wrong, Track.SCRATCH)
+    assert name not in list_rules(pair.right, Track.SCRATCH)
+    assert name not in list_rules(pair.wrong, Track.ANY)
 
 
 def test_sources_that_cannot_be_read_are_rejected() -> None:
-    assert found("def solution(x): return " + "-" * 3000 + "x") == {"unreadable"}
-    assert found("def solution(x): return x\n" + "#" * (1 << 20)) == {"unreadable"}
+    assert list_rules("def solution(x): return " + "-" * 3000 + "x") == {"unreadable"}
+    assert list_rules("def solution(x): return x\n" + "#" * (1 << 20)) == {"unreadable"}
 
 
 def test_what_python_cannot_parse_is_left_to_the_loader() -> None:
     for broken in ("def solution(x:\n", "def solution(x): return x\n\0"):
-        assert findings(broken) == []
+        assert list_findings(broken) == []
 
 
 ALL_REDUCE = (
@@ -226,17 +226,9 @@ ALL_REDUCE = (
     "from torch.distributed import *\nall_reduce(x)",
     "import torch.distributed.distributed_c10d as c\nc.all_reduce(x)",
     "getattr(dist, 'all_' + 'reduce')(x)",
-    "getattr(dist, ''.join(['all', '_', 'reduce']))(x)",
-    "name = 'ecuder_lla'[::-1]\ngetattr(torch.distributed, name)(x)",
-    "getattr(dist, ''.join(chr(c) for c in [97, 108, 108, 95, 114, 101, 100, 117, 99, 101]))(x)",
-    "getattr(dist, ''.join(map(chr, (97, 108, 108, 95, 114, 101, 100, 117, 99, 101))))(x)",
-    "import base64\ngetattr(dist, base64.b64decode(b'YWxsX3JlZHVjZQ==').decode())(x)",
-    "getattr(dist, bytes.fromhex('616c6c5f726564756365').decode())(x)",
-    "import codecs\ngetattr(dist, codecs.decode('nyy_erqhpr', 'rot13'))(x)",
-    "getattr(dist, '%s_%s' % ('all', 'reduce'))(x)",
-    "getattr(dist, '{}_{}'.format('all', 'reduce'))(x)",
+    "getattr(dist, 'all_' 'reduce')(x)",
     "part = 'reduce'\ngetattr(dist, f'all_{part}')(x)",
-    "getattr(dist, 'ALL_REDUCE'.lower())(x)",
+    "for name in ('barrier', 'all_reduce'): getattr(dist, name)(x)",
     "dist.__getattribute__('all_reduce')(x)",
     "dist.__dict__['all_reduce'](x)",
     "vars(dist)['all_reduce'](x)",
@@ -251,8 +243,6 @@ ALL_REDUCE = (
     "__builtins__['exec']('dist.all_reduce(x)')",
     "for op in (dist.all_reduce,): op(x)",
     "functools.partial(dist.all_reduce, op=None)(x)",
-    "(lambda d: d.all_reduce(x))(dist)",
-    "[dist][0].all_reduce(x)",
     "(m := dist).all_reduce(x)",
     "a, b = torch, dist\nb.all_reduce(x)",
     "d = dist if x is None else torch\nd.all_reduce(x)",
@@ -269,8 +259,52 @@ ALL_REDUCE = (
 
 
 @pytest.mark.parametrize("body", ALL_REDUCE)
-def test_a_collective_is_seen_through_its_disguise(body: str) -> None:
-    assert rejected(body + "\nreturn x", Track.SCRATCH) & {"library-collective", "library-kernel", "computes-names"}
+def test_a_collective_is_seen_under_another_name(body: str) -> None:
+    assert list_rejecting_rules(body + "\nreturn x", Track.SCRATCH) & {"library-collective", "library-kernel"}
+
+
+COMPUTED = (
+    "getattr(dist, ''.join(['all', '_', 'reduce']))(x)",
+    "name = 'ecuder_lla'[::-1]\ngetattr(torch.distributed, name)(x)",
+    "import base64\ngetattr(dist, base64.b64decode(b'YWxsX3JlZHVjZQ==').decode())(x)",
+    "getattr(dist, '%s_%s' % ('all', 'reduce'))(x)",
+    "s = 'all_'\ns += 'reduce'\ngetattr(dist, s)(x)",
+    "dist.__getattribute__('ALL_REDUCE'.lower())(x)",
+    "dist.__dict__['ALL_REDUCE'.lower()](x)",
+    "__import__('TORCH'.lower()).distributed.all_reduce(x)",
+    "import importlib\nimportlib.import_module('TORCH.DISTRIBUTED'.lower()).all_reduce(x)",
+    "sys.modules['TORCH'.lower()].distributed.all_reduce(x)",
+    "find = getattr\nlist(map(find, [dist], ['all_reduce']))[0](x)",
+    "(lambda d: d.all_reduce(x))(dist)",
+    "[dist][0].all_reduce(x)",
+)
+
+
+@pytest.mark.parametrize("body", COMPUTED)
+def test_a_name_that_cannot_be_followed_is_rejected_where_it_matters(body: str) -> None:
+    assert "computes-names" in list_rejecting_rules(body + "\nreturn x", Track.SCRATCH)
+    assert list_rejecting_rules(body + "\nreturn x", Track.ANY) == set()
+    assert "computes-names" in list_rules(body + "\nreturn x", Track.ANY)
+
+
+def test_names_of_own_objects_may_be_computed() -> None:
+    wrapper = "class W(torch.nn.Module):\n    def __getattr__(self, name): return super().__getattr__(name)\n"
+    for code in (wrapper + "return W()", "return getattr(x, y)", "return globals()[y]"):
+        assert list_findings(code, Track.SCRATCH) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import base64\nexec(base64.b64decode('eCArPSAx'))",
+        "exec('x = 1'.replace('1', '2'))",
+        "eval(compile('x' * 2, '', 'eval'))",
+        "getattr(__builtins__, 'EXEC'.lower())('x = 1')",
+        "__builtins__['EXEC'.lower()]('x = 1')",
+    ],
+)
+def test_text_that_is_not_written_out_is_not_run(code: str) -> None:
+    assert "runs-text" in list_rejecting_rules(code + "\nreturn x")
 
 
 FORK = (
@@ -305,12 +339,14 @@ FORK = (
 
 
 @pytest.mark.parametrize("body", FORK)
-def test_a_process_is_seen_through_its_disguise(body: str) -> None:
-    assert "starts-processes" in rejected(body + "\nreturn x")
+def test_a_process_is_seen_under_another_name(body: str) -> None:
+    assert "starts-processes" in list_rejecting_rules(body + "\nreturn x")
 
 
 def test_own_operators_may_have_any_name() -> None:
-    assert findings("torch.backends.cuda.matmul.allow_tf32\nreturn torch.ops.mine.matmul(x, y)", Track.SCRATCH) == []
+    assert (
+        list_findings("torch.backends.cuda.matmul.allow_tf32\nreturn torch.ops.mine.matmul(x, y)", Track.SCRATCH) == []
+    )
 
 
 PRODUCTS = (
@@ -324,7 +360,7 @@ PRODUCTS = (
     "torch.ops.aten.mm.default(x, y)",
     "torch._scaled_mm(x, y)",
     "torch.Tensor.__matmul__(x, y)",
-    "getattr(x, 'm' * 2)(y)",
+    "getattr(x, 'm' + 'm')(y)",
     "x.__matmul__(y)",
     "[row @ y for row in x]",
     "(lambda a: a @ y)(x)",
@@ -333,9 +369,9 @@ PRODUCTS = (
 
 
 @pytest.mark.parametrize("expression", PRODUCTS)
-def test_a_product_is_seen_through_its_disguise(expression: str) -> None:
-    assert "vendor-gemm" in rejected(f"return {expression}", Track.SCRATCH)
-    assert not rejected(f"return {expression}", Track.ANY)
+def test_a_product_is_seen_under_another_name(expression: str) -> None:
+    assert "vendor-gemm" in list_rejecting_rules(f"return {expression}", Track.SCRATCH)
+    assert not list_rejecting_rules(f"return {expression}", Track.ANY)
 
 
 @pytest.mark.parametrize(
@@ -352,26 +388,28 @@ def test_a_product_is_seen_through_its_disguise(expression: str) -> None:
     ],
 )
 def test_cuda_sources_are_read_too(rule: str, code: str) -> None:
-    assert rule in found(CUDA % code, Track.SCRATCH)
-    assert found(CUDA % f"// {code.splitlines()[0]}\n", Track.SCRATCH) == set()
-    assert found(CUDA % f"/* {code.replace('*/', '').replace('/*', '')} */", Track.SCRATCH) == set()
+    assert rule in list_rules(CUDA % code, Track.SCRATCH)
+    assert list_rules(CUDA % f"// {code.splitlines()[0]}\n", Track.SCRATCH) == set()
+    assert list_rules(CUDA % f"/* {code.replace('*/', '').replace('/*', '')} */", Track.SCRATCH) == set()
 
 
 def test_a_compiled_kernel_must_be_used() -> None:
-    assert "never-launched" not in found(CUDA % "")
-    assert "never-launched" in found((CUDA % "").replace("    module.run(x)\n", ""))
-    assert "never-launched" not in found((CUDA % "").replace("    module.run(x)\n", "    f = module.run\n    f(x)\n"))
+    assert "never-launched" not in list_rules(CUDA % "")
+    assert "never-launched" in list_rules((CUDA % "").replace("    module.run(x)\n", ""))
+    assert "never-launched" not in list_rules(
+        (CUDA % "").replace("    module.run(x)\n", "    f = module.run\n    f(x)\n")
+    )
 
 
 def test_lines_of_cuda_are_lines_of_the_file() -> None:
     text = CUDA % "cublasSgemm(h);"
-    [finding] = [f for f in findings(text, Track.SCRATCH) if f.rule == "vendor-gemm"]
+    [finding] = [f for f in list_findings(text, Track.SCRATCH) if f.rule == "vendor-gemm"]
     assert "cublasSgemm" in text.splitlines()[finding.line - 1]
 
 
 def test_comments_and_strings_are_not_code() -> None:
     assert (
-        findings(
+        list_findings(
             '''"""torch.cuda.synchronize(); os.fork(); exec(x)"""
 # dist.all_reduce(x); import pkb.judge; sys._getframe()
 NOTE = "x @ y; subprocess.run('ls'); ncclAllReduce"
@@ -402,11 +440,11 @@ if __name__ == "__main__":
     dist.init_process_group()
     reference(1)
 """
-    assert findings(text, Track.SCRATCH) == []
+    assert list_findings(text, Track.SCRATCH) == []
     for reaching in ("OPS = [reference]", "class K:\n    f = reference", "@print\ndef g(): return reference"):
-        assert found(f"{text}\n{reaching}\n", Track.SCRATCH) >= {"library-collective"}
+        assert list_rules(f"{text}\n{reaching}\n", Track.SCRATCH) >= {"library-collective"}
     through = text.replace("    return x\n    dist", "    return helper(x)\n    dist") + "\nhelper = reference\n"
-    assert "library-collective" in found(through, Track.SCRATCH)
+    assert "library-collective" in list_rules(through, Track.SCRATCH)
 
 
 def test_dead_code_cannot_be_revived_unseen() -> None:
@@ -420,7 +458,7 @@ def test_dead_code_cannot_be_revived_unseen() -> None:
             f"import sys\nimport torch.distributed as dist\nLIVE = False\n{trick}\n"
             "def solution(x):\n    if LIVE: dist.all_reduce(x)\n"
         )
-        assert rejected(text, Track.SCRATCH)
+        assert list_rejecting_rules(text, Track.SCRATCH)
 
 
 @pytest.mark.parametrize(
@@ -443,17 +481,10 @@ def test_dead_code_cannot_be_revived_unseen() -> None:
     ],
 )
 def test_patching_is_seen(code: str) -> None:
-    assert "patches" in rejected(code + "\nreturn x")
+    assert "patches" in list_rejecting_rules(code + "\nreturn x")
 
 
-@pytest.mark.parametrize(
-    "bomb", ["'a' * 10**9", "'%999999999d' % 1", "f'{1:>999999999}'", "list(range(10**9))", "bytes(10**9)"]
-)
-def test_folding_stays_small(bomb: str) -> None:
-    assert findings(f"name = {bomb}\nreturn x") == []
-
-
-LINES = 5000
+LINES = 2000
 
 
 @pytest.mark.parametrize(
@@ -461,41 +492,47 @@ LINES = 5000
     [
         "x = x + x",
         "x{k} = x{k} + x{next}",
-        "x{k} = 'a' * 900000",
+        "x0 = 'a'\nx{next} = x{k} + x{k}",
         "x{k} = [i * j for i in range(200) for j in range(200) if 0]",
-        "exec('a{k}=1;' * 100000)",
+        "exec('a{k}=1')",
         "def f{k}(x): return f{next}(x)",
         "x{k} = lambda a=x{next}: a(x{k})",
-        "x{k} = '%s' % x{next} + '{{}}'.format(x{next})",
+        "def f(a): return f(a, {k})",
     ],
 )
-def test_endless_work_is_refused_or_done(line: str) -> None:
+def test_long_files_are_read_in_reasonable_time(line: str) -> None:
     text = "\n".join(line.format(k=k, next=k + 1) for k in range(LINES))
-    assert found(f"{text}\ndef solution(x): return x") <= {"unreadable"}
+    assert list_findings(f"{text}\ndef solution(x): return x") == []
 
 
-def test_long_loops_of_honest_code_are_no_fault() -> None:
-    lines = ("t{k} = [i * i for i in range(100000)]", "u{k} = [i * j for i in range(200) for j in range(200)]")
-    text = "\n".join(line.format(k=k) for k in range(100) for line in lines)
-    assert findings(f"{text}\ndef solution(x): return x") == []
+@pytest.mark.parametrize("step", [1, -1])
+def test_chains_of_names_are_followed_to_their_end(step: int) -> None:
+    links = [f"def f{k}(): return f{k + 1}()" for k in range(LINES)]
+    text = "\n".join([*links, f"def f{LINES}(): return os", "def solution(x): return f0().fork()"][::step])
+    assert "starts-processes" in list_rejecting_rules("import os\n" + text)
+
+
+def test_joined_strings_stay_small() -> None:
+    grown = "s0 = '" + "a" * 1000 + "'\n" + "\n".join(f"s{k + 1} = s{k} + s{k}" for k in range(40))
+    assert "runs-text" in list_rejecting_rules(f"{grown}\ndef solution(x): exec(s40)\n")
 
 
 def test_code_in_code_in_code_is_not_followed_for_ever() -> None:
     code = "os.fork()"
     for _ in range(8):
         code = f"exec({code!r})"
-    assert "runs-text" in rejected(code + "\nreturn x")
+    assert "runs-text" in list_rejecting_rules(code + "\nreturn x")
 
 
 def test_loops_of_names_end() -> None:
-    assert findings("a = b = x\nwhile a:\n    a, b = b, a + 1\n    b += a\nreturn b") == []
-    assert findings("def f(n): return g(n)\ndef g(n): return f(n)\ndef solution(x): return f(x)") == []
-    grown = "s = 'all_'\ns += 'reduce'\nreturn getattr(dist, s)(x)"
-    assert "computes-names" in rejected(grown, Track.SCRATCH)
+    assert list_findings("a = b = x\nwhile a:\n    a, b = b, a + 1\n    b += a\nreturn b") == []
+    assert list_findings("def f(n): return g(n)\ndef g(n): return f(n)\ndef solution(x): return f(x)") == []
+    grown = "s = 'all_'\nwhile y:\n    s = s + 'reduce'\nreturn getattr(dist, s)(x)"
+    assert {"library-collective", "computes-names"} <= list_rejecting_rules(grown, Track.SCRATCH)
 
 
 def test_a_finding_says_what_and_where() -> None:
-    [finding] = [f for f in findings("y = 1\nos.fork()\nreturn x") if f.rule == "starts-processes"]
+    [finding] = [f for f in list_findings("y = 1\nos.fork()\nreturn x") if f.rule == "starts-processes"]
     assert (finding.what, finding.severity) == ("os.fork", "reject")
     assert finding.sentence == "os.fork starts another process"
-    assert source("y = 1\nos.fork()\nreturn x").splitlines()[finding.line - 1].strip() == "os.fork()"
+    assert make_source("y = 1\nos.fork()\nreturn x").splitlines()[finding.line - 1].strip() == "os.fork()"

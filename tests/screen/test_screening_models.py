@@ -1,8 +1,8 @@
-"""The screen sees a model as it sees a function."""
+"""The screen reads a model as it reads a function."""
 
 import pytest
 
-from pkb.backends import backend_named
+from pkb.backends import find_backend
 from pkb.screen import screen
 from pkb.settings import Track
 
@@ -32,14 +32,14 @@ class ModelNew(nn.Module):
         ("pass", set()),
         ("x = torch.nn.functional.linear(x, self.linear.weight)", {"vendor-gemm"}),
         ("x = x @ self.linear.weight", {"vendor-gemm"}),
-        ("x = self.seen.get(x.data_ptr(), x)", {"keyed-by-address"}),
+        ("x = self.seen.get(x.data_ptr(), x)", {"keys-by-address"}),
     ],
 )
 def test_what_a_forward_does_is_seen(body: str, rules: set[str]) -> None:
     source = MODEL.replace("BODY", body).encode()
-    assert {finding.rule for finding in screen(source, backend_named("triton"), Track.SCRATCH)} == rules
+    assert {finding.rule for finding in screen(source, find_backend("triton"), Track.SCRATCH)} == rules
 
 
 def test_a_kernel_that_no_model_launches_is_for_show() -> None:
     source = MODEL.replace("BODY", "return x").replace("return kernel[(1,)](x, self.linear.weight)", "").encode()
-    assert {finding.rule for finding in screen(source, backend_named("triton"))} == {"no-kernel", "never-launched"}
+    assert {finding.rule for finding in screen(source, find_backend("triton"))} == {"no-kernel", "never-launched"}

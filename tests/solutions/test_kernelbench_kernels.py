@@ -51,7 +51,7 @@ def test_correct_from_scratch(judge: Judge, kernel: Path, dtype: str, trials: in
     setup = judge.pose(stem(kernel), ProblemSettings(dtype=dtype, trials=trials, calls=calls))
     record = judge.judge(setup, Candidate.read(kernel), JudgementSettings(track="scratch"))
     assert record.verdict is Verdict.CORRECT, record.reason
-    assert (record.candidate["backend"], record.setup["state"]) == ("triton", "by name")
+    assert (record.candidate.backend, record.setup.state) == ("triton", "by name")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -87,4 +87,4 @@ def test_examples_of_prompts_are_correct(judge: Judge, problem: Problem, dtype: 
         JudgementSettings(track="scratch"),
     )
     assert record.verdict is Verdict.CORRECT, record.reason
-    assert record.setup["state"] == "by name"
+    assert record.setup.state == "by name"

@@ -44,7 +44,7 @@ def test_correct(judge: Judge, kernel: Path, dtype: str, world: int) -> None:
         judge.pose(stem(kernel), ProblemSettings(nproc=world, dtype=dtype, trials=3)), Candidate.read(kernel)
     )
     assert record.verdict is Verdict.CORRECT, record.reason
-    assert record.candidate["backend"] == "triton"
+    assert record.candidate.backend == "triton"
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=stem)

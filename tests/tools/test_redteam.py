@@ -4,44 +4,29 @@ import json
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from helpers.attempts import ATTEMPTS, ROOT, list_cases
+from helpers.commands import run_pkb
 from pkb.backends import recognise
 from pkb.errors import UsageError
 from pkb.judge.judge import Judge
-from pkb.platforms import platform_named
 from pkb.runs import Run
 from pkb.screen import Severity, screen
 from pkb.settings import find_track
-from pkb.tools.redteam import Attempt, Outcome, attempts, honest_kernels, limits_on, stage
+from pkb.tools.redteam import Attempt, Outcome, list_honest_kernels, read_attempts, stage
 
-ROOT = Path(__file__).parents[2]
-ATTEMPTS = attempts(ROOT / "redteam")
 ROWS = {*map(str, range(1, 45)), *(f"m{number}" for number in range(1, 15))}
 UNSTAGED = {"20"}
 """Nothing is gained, and no verdict shows it: docs/threat-model.md."""
 
 
-def cases() -> Iterator[object]:
-    for attempt in ATTEMPTS:
-        for screened in attempt.modes() if not attempt.obstacle(platform_named("cpu")) else []:
-            yield pytest.param(attempt, screened, id=attempt.path.stem + ("" if screened else "-unscreened"))
-
-
-@pytest.fixture(scope="module")
-def impatient() -> Iterator[Judge]:
-    with Judge("cpu", limits_on(platform_named("cpu"))) as judge:
-        yield judge
-
-
-@pytest.mark.parametrize(("attempt", "screened"), list(cases()))
+@pytest.mark.parametrize(("attempt", "screened"), list(list_cases(timed=False)))
 def test_caught(impatient: Judge, attempt: Attempt, screened: bool) -> None:
     finding = stage(impatient, attempt, screened)
-    assert finding.caught, f"{finding.got}: {finding.reason} {finding.unsaid}"
+    assert finding.is_caught, f"{finding.outcome}: {finding.reason} {finding.missing_warnings}"
 
 
 @pytest.mark.parametrize("attempt", [a for a in ATTEMPTS if a.platform == "gpu"], ids=lambda a: a.path.stem)
@@ -103,25 +88,25 @@ def test_headers_and_outcomes(tmp_path: Path) -> None:
     header = HEADER.format(expect="WRONG values | CHEAT") + "unscreened: CRASH protocol\nwarns: a b\ntimed: yes\n"
     attempt = Attempt.read(written(tmp_path, header))
     assert attempt.expect == (Outcome("WRONG", "values"), Outcome("CHEAT"))
-    assert (attempt.modes(), attempt.warns, attempt.timed, attempt.nproc) == ([True, False], ("a", "b"), True, 2)
+    assert (attempt.list_modes(), attempt.warns, attempt.timed, attempt.nproc) == ([True, False], ("a", "b"), True, 2)
     assert Outcome("CHEAT", "threads").meets(Outcome("CHEAT"))
     assert not Outcome("WRONG", "shape").meets(Outcome("WRONG", "values"))
 
 
 def test_attempts_are_chosen_by_row_or_name() -> None:
-    chosen = [attempt.path.stem for attempt in attempts(ROOT / "redteam", ["m3", "05", "19?_exits*"])]
+    chosen = [attempt.path.stem for attempt in read_attempts(ROOT / "redteam", ["m3", "05", "19?_exits*"])]
     assert {name[:3] for name in chosen} == {"m03", "05a", "05b", "05c", "19a"}
-    with pytest.raises(UsageError, match="no attempt is of row 99"):
-        attempts(ROOT / "redteam", ["99"])
+    with pytest.raises(UsageError, match="no attempt has the row or the name 99"):
+        read_attempts(ROOT / "redteam", ["99"])
     with pytest.raises(UsageError, match="--folder"):
-        attempts(ROOT / "docs")
+        read_attempts(ROOT / "docs")
     with pytest.raises(UsageError, match="--no-kernels"):
-        honest_kernels(ROOT / "docs")
+        list_honest_kernels(ROOT / "docs")
 
 
 def redteam(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pkb", "redteam", "--platform", "cpu", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=ROOT)
+    folder = [] if "--folder" in arguments else ["--folder", ROOT / "redteam"]
+    return run_pkb("redteam", "--platform", "cpu", *folder, *arguments)
 
 
 def test_the_command_counts_what_it_caught_and_what_it_should_not_have(tmp_path: Path) -> None:
@@ -130,7 +115,7 @@ def test_the_command_counts_what_it_caught_and_what_it_should_not_have(tmp_path:
     assert well.returncode == 0, well.stdout + well.stderr
     assert "skipped: needs a GPU" in well.stdout
     assert "1 rows, 1 attempts: 1 caught, 0 missed; honest kernels: 2 judged, 0 false alarms" in well.stdout
-    assert [sample.name for sample in Run(tmp_path / "run").samples()] == ["31_answers_with_nan"]
+    assert [sample.name for sample in Run(tmp_path / "run").list_samples()] == ["31_answers_with_nan"]
     (tmp_path / "2_allgather_triton.py").write_text("def solution(tensor):\n    return tensor\n")
     alarmed = redteam("31", "--json", "--kernels", str(tmp_path))
     assert alarmed.returncode == 1

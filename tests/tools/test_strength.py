@@ -5,9 +5,9 @@ import pytest
 from pkb.judge.judge import Judge
 from pkb.problems.problem import Problem
 from pkb.problems.suite import list_problems
-from pkb.rank.faults import FAULTS
+from pkb.protocol.fault_names import FAULTS
 from pkb.settings import ProblemSettings
-from pkb.tools.lint import Finding, lint
+from pkb.tools.lint import LintFinding, lint
 
 ALL = list_problems()
 
@@ -16,7 +16,7 @@ ALL = list_problems()
 @pytest.mark.parametrize("problem", ALL, ids=lambda problem: problem.stem)
 def test_no_wrong_variant_survives(judge: Judge, problem: Problem, dtype: str) -> None:
     findings = list(lint(judge, judge.pose(problem, ProblemSettings(nproc=4, dtype=dtype))))
-    assert [finding for finding in findings if finding.bad] == []
+    assert [finding for finding in findings if finding.is_bad] == []
     assert {finding.variant for finding in findings} >= {*FAULTS, *problem.mutants}
 
 
@@ -26,7 +26,7 @@ def test_problems_bring_mutants_of_their_own(problem: Problem) -> None:
     assert not set(problem.mutants) & set(FAULTS)
 
 
-def outcomes(judge: Judge, **changes: object) -> dict[str, Finding]:
+def outcomes(judge: Judge, **changes: object) -> dict[str, LintFinding]:
     setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=2, **changes))  # type: ignore[arg-type]
     return {finding.variant: finding for finding in lint(judge, setup)}
 
@@ -42,6 +42,6 @@ def test_faults_do_what_they_say(judge: Judge) -> None:
 
 def test_a_world_of_one_is_weak_and_lint_says_so(judge: Judge) -> None:
     setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
-    bad = {finding.variant for finding in lint(judge, setup) if finding.bad}
+    bad = {finding.variant for finding in lint(judge, setup) if finding.is_bad}
     assert {"no-communication", "times-world"} <= bad
     assert not {"zeros", "stale"} & bad

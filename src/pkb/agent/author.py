@@ -1,4 +1,4 @@
-"""An attempt of an agent: a folder, a shell, a desk; then what it leaves as candidate.py, however it ended."""
+"""Runs an agent's attempt in a folder with a shell and a judge socket, and takes candidate.py however it ended."""
 
 import asyncio
 import importlib
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pkb.agent import client
-from pkb.agent.judge_socket import Desk
+from pkb.agent.judge_socket import JudgeSocket
 from pkb.agent.shell import Shell
-from pkb.base.paths import home
+from pkb.base.paths import find_cache_folder
 from pkb.errors import UsageError
-from pkb.generate.author import Written
+from pkb.generate.author import WrittenAnswer
 from pkb.generate.budget import Budget
 from pkb.generate.experiment import Experiment
 from pkb.generate.model import Model
@@ -29,64 +29,66 @@ from pkb.generate.sample_files import Turn
 from pkb.runs import SOURCE
 
 TRAJECTORY = "trajectory.json"
-_MOST_BYTES = 1 << 20
-"""Of a candidate."""
+_MAX_BYTES = 1 << 20
+"""The most bytes of a candidate."""
 
 
 class AgentAuthor:
     def __init__(self, model: Model, budget: Budget, judging: Judging, limits: Any, sandbox: str = "auto"):
-        """`limits` are of the driver's kind."""
-        self.driver = driver()
+        """`limits` are AgentLimits, whose module is imported only here."""
+        self.driver = import_driver()
         self.model, self.budget, self.judging, self.limits, self.sandbox = model, budget, judging, limits, sandbox
 
-    async def write(self, experiment: Experiment, turn: Turn, prompt: str) -> Written:
-        spent_before = _set_aside(turn.folder)
-        self.budget.note(turn.path, spent_before)
+    async def write(self, experiment: Experiment, turn: Turn, prompt: str) -> WrittenAnswer:
+        spent_before = _archive_trajectories(turn.folder)
+        self.budget.note_cost(turn.path, spent_before)
         limits = self.limits
         if limits.cost is not None:
             limits = replace(limits, cost=limits.cost - spent_before)
-        async with self.budget.reserved(limits.cost or 0.0):
-            with _workplace(experiment) as folder:
+        async with self.budget.reserve(limits.cost or 0.0):
+            with _make_workplace(experiment) as folder:
                 written = await self._attempt(experiment, turn, prompt, folder, limits)
             if written.facts["cost_usd"] is not None:
                 written.facts["cost_usd"] += spent_before
-            self.budget.note(turn.path, written.facts["cost_usd"])
+            self.budget.note_cost(turn.path, written.facts["cost_usd"])
         return written
 
-    async def _attempt(self, experiment: Experiment, turn: Turn, prompt: str, folder: Path, limits: Any) -> Written:
-        started, desk = time.monotonic(), Desk(experiment, self.judging)
+    async def _attempt(
+        self, experiment: Experiment, turn: Turn, prompt: str, folder: Path, limits: Any
+    ) -> WrittenAnswer:
+        started, judge = time.monotonic(), JudgeSocket(experiment, self.judging)
         shell = await asyncio.to_thread(Shell, folder, self.sandbox)
         number, loop = experiment.place.number - 1, asyncio.get_running_loop()
-        seat = self.driver.ModelSeat(self.model, number, limits, loop)
-        commands = self.driver.ShellSeat(shell, limits, seat.deadline)
-        system, trajectory = self._system(experiment), turn.folder / TRAJECTORY
+        model = self.driver.ModelAdapter(self.model, number, limits, loop)
+        commands = self.driver.ShellAdapter(shell, limits, model.deadline)
+        system, trajectory = self._write_system_prompt(experiment), turn.folder / TRAJECTORY
         with shell:
-            async with desk.open(folder):
-                # Cancelled, we leave here; the shell is closed, and the agent's thread ends at its next step.
-                ended = await asyncio.to_thread(self.driver.drive, seat, commands, system, prompt, trajectory)
-        source = _left(folder / SOURCE)
+            async with judge.open(folder):
+                # When this is cancelled, the shell is closed, and the agent's thread ends at its next step.
+                ended = await asyncio.to_thread(self.driver.drive, model, commands, system, prompt, trajectory)
+        source = _read_candidate(folder / SOURCE)
         facts = {
             "model": self.model.settings.model,
             "finish_reason": ended["exit_status"],
-            "tokens": {"prompt": 0, "completion": 0, "reasoning": 0} | seat.spent.tokens,
-            "cost_usd": seat.spent.cost,
+            "tokens": {"prompt": 0, "completion": 0, "reasoning": 0} | model.usage.tokens,
+            "cost_usd": model.usage.cost,
             "seconds": round(time.monotonic() - started, 3),
-            "agent": {"steps": ended["steps"], "evaluations": desk.evaluations, "sandbox": shell.facts},
-            "notes": [f"{ended['exit_status']} after {ended['steps']} steps and {desk.evaluations} evaluations"],
+            "agent": {"steps": ended["steps"], "evaluations": judge.evaluations, "sandbox": shell.facts},
+            "notes": [f"{ended['exit_status']} after {ended['steps']} steps and {judge.evaluations} evaluations"],
         }
         if source is None:
             facts["notes"].append(f"it left no {SOURCE}")
-        return Written(seat.spent.last, source, facts)
+        return WrittenAnswer(model.usage.last, source, facts)
 
-    def _system(self, experiment: Experiment) -> str:
+    def _write_system_prompt(self, experiment: Experiment) -> str:
         limits = {"steps": str(self.limits.steps), "seconds": f"{self.limits.seconds:.0f}"}
-        return experiment.texts.filled("agent", "system", limits).strip()
+        return experiment.texts.fill("agent", "system", limits).strip()
 
 
-def driver() -> Any:
-    """The module that needs mini-swe-agent. Told to be quiet, and to leave the person's settings of it alone."""
+def import_driver() -> Any:
+    """Import the module that needs mini-swe-agent, which must print nothing and leave the user's settings alone."""
     os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
-    os.environ.setdefault("MSWEA_GLOBAL_CONFIG_DIR", str(home() / "mini-swe-agent"))
+    os.environ.setdefault("MSWEA_GLOBAL_CONFIG_DIR", str(find_cache_folder() / "mini-swe-agent"))
     try:
         return importlib.import_module("pkb.agent.mini_swe")
     except ModuleNotFoundError as error:
@@ -98,11 +100,11 @@ def driver() -> Any:
 
 
 @contextmanager
-def _workplace(experiment: Experiment) -> Iterator[Path]:
-    """A folder with the reference and the program that brings kernels to the desk."""
+def _make_workplace(experiment: Experiment) -> Iterator[Path]:
+    """Make a folder with the reference and the program that sends kernels to the judge socket."""
     folder = Path(tempfile.mkdtemp(prefix="pkb-agent-")).resolve()
     try:
-        (folder / "reference.py").write_text(experiment.problem.shown())
+        (folder / "reference.py").write_text(experiment.problem.show_source())
         program = folder / "pkb"
         program.write_text(f"#!{sys.executable}\n{Path(client.__file__).read_text()}")
         program.chmod(0o755)
@@ -111,8 +113,8 @@ def _workplace(experiment: Experiment) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _left(path: Path) -> str | None:
-    """The candidate, if it is a plain file of moderate size: the agent could have put anything there."""
+def _read_candidate(path: Path) -> str | None:
+    """Return the candidate if it is a plain file of moderate size: the agent could have put anything there."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -120,12 +122,12 @@ def _left(path: Path) -> str | None:
     with open(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return None
-        content = file.read(_MOST_BYTES + 1)
-    return content.decode(errors="replace") if len(content) <= _MOST_BYTES else None
+        content = file.read(_MAX_BYTES + 1)
+    return content.decode(errors="replace") if len(content) <= _MAX_BYTES else None
 
 
-def _set_aside(folder: Path) -> float:
-    """Keep the trajectories of attempts that were cut off; what they cost together."""
+def _archive_trajectories(folder: Path) -> float:
+    """Rename the trajectory of an attempt that was cut off; return what all earlier attempts have cost."""
     latest = folder / TRAJECTORY
     earlier = sorted(folder.glob("trajectory-*.json"))
     if latest.is_file():

@@ -16,10 +16,10 @@ def main(words: list[str]) -> str:
         source = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         return f"cannot read {path}: {error}\n"
-    with socket.socket(socket.AF_UNIX) as desk:
-        desk.connect(str(pathlib.Path(__file__).resolve().parent / ".judge"))
-        desk.sendall(json.dumps({"do": words[0], "source": source}).encode() + b"\n")
-        with desk.makefile() as answer:
+    with socket.socket(socket.AF_UNIX) as judge:
+        judge.connect(str(pathlib.Path(__file__).resolve().parent / ".judge"))
+        judge.sendall(json.dumps({"do": words[0], "source": source}).encode() + b"\n")
+        with judge.makefile() as answer:
             return answer.read()
 
 

@@ -1,4 +1,4 @@
-"""Where an agent hands in kernels: a socket in its folder. The judge, its seeds and its records stay on our side."""
+"""A socket in an agent's folder that takes kernels from the agent. The judge, its seeds and its records stay outside."""
 
 import asyncio
 import contextlib
@@ -10,19 +10,19 @@ from pathlib import Path
 from pkb.candidate import Candidate
 from pkb.engine import Job
 from pkb.generate.experiment import Experiment
-from pkb.generate.feedback import seen, speed
+from pkb.generate.feedback import describe_speed, describe_verdict
 from pkb.generate.pipeline import Judging
 from pkb.record import Verdict
 from pkb.screen import screen
 from pkb.settings import find_track
 
 SOCKET = ".judge"
-_MOST_BYTES = 4 << 20
-"""Of a request."""
+_MAX_BYTES = 4 << 20
+"""The most bytes of a request."""
 
 
-class Desk:
-    """One agent's. Its evaluations go to the engine that judges everything else, one after the other."""
+class JudgeSocket:
+    """Serves one agent. Its evaluations go, one at a time, to the engine that judges everything else."""
 
     def __init__(self, experiment: Experiment, judging: Judging):
         self.experiment, self.judging = experiment, judging
@@ -31,7 +31,8 @@ class Desk:
 
     @asynccontextmanager
     async def open(self, folder: Path) -> AsyncIterator[None]:
-        server = await asyncio.start_unix_server(self._serve, folder / SOCKET, limit=_MOST_BYTES)
+        """Serve the socket in `folder` while the context lasts."""
+        server = await asyncio.start_unix_server(self._serve, folder / SOCKET, limit=_MAX_BYTES)
         try:
             yield
         finally:
@@ -50,22 +51,22 @@ class Desk:
             source = request["source"].encode()
             return self._check(source) if request["do"] == "check" else await self._evaluate(source)
         except (ValueError, KeyError, TypeError, AttributeError):
-            return "this is no request; use ./pkb eval or ./pkb check\n"
+            return "this is not a request; use ./pkb eval or ./pkb check\n"
 
     def _check(self, source: bytes) -> str:
-        wanted = self.experiment.wanted
-        findings = screen(source, Candidate.of(source, backend=wanted.backend).backend, find_track(wanted.track))
+        request = self.experiment.request
+        findings = screen(source, Candidate.of(source, backend=request.backend).backend, find_track(request.track))
         lines = [f"line {f.line}: {f.severity} {f.rule}: {f.sentence}; {f.advice}" for f in findings]
-        return "\n".join([*lines, f"{len(findings)} findings in the track {wanted.track}"]) + "\n"
+        return "\n".join([*lines, f"{len(findings)} findings in the track {request.track}"]) + "\n"
 
     async def _evaluate(self, source: bytes) -> str:
         async with self._one_at_a_time:
             self.evaluations += 1
             out = self.experiment.place.folder / "evals" / str(self.evaluations)
-            candidate = Candidate.of(source, f"eval-{self.evaluations}", self.experiment.wanted.backend)
+            candidate = Candidate.of(source, f"eval-{self.evaluations}", self.experiment.request.backend)
             job = Job.of(self.experiment.problem, candidate, self.judging.posed, self.judging.asked, out)
             record = await asyncio.wrap_future(self.judging.engine.submit(job))
         if record.verdict is Verdict.ENVIRONMENT:
             return f"the machine failed, not the kernel: {record.reason}\n"
         texts = self.experiment.texts
-        return f"{seen(record, texts)}\n\n{speed(record, texts)}\n"
+        return f"{describe_verdict(record, texts)}\n\n{describe_speed(record, texts)}\n"

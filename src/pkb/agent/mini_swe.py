@@ -1,4 +1,4 @@
-"""mini-swe-agent, with our model and our shell. Imported only to be used: the package is optional."""
+"""mini-swe-agent with our model and our shell. The package is optional: import this module only to run an agent."""
 
 import asyncio
 import json
@@ -14,55 +14,58 @@ from minisweagent.exceptions import FormatError, LimitsExceeded, Submitted, Time
 
 from pkb.agent.shell import Shell
 from pkb.base.atomic import write_whole
-from pkb.generate.model import Answer, Message, Model
-from pkb.generate.redact import without_secrets
+from pkb.generate.model import Message, Model, ModelAnswer
+from pkb.generate.redact import redact_secrets
 
 SUBMIT = "submit"
 """The command that ends an attempt."""
 _COMMAND = re.compile(r"^```(?:bash|sh)\s*\n(.*?)\n```", re.DOTALL | re.MULTILINE)
-_SPOKEN = ("system", "user", "assistant")
+_CHAT_ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Of one attempt."""
+class AgentLimits:
+    """The limits of one attempt."""
 
     steps: int = 30
     seconds: float = 3600.0
     command_s: float = 600.0
-    """For one command."""
+    """Seconds for one command."""
     cost: float | None = None
-    """In dollars. A request that could exceed it is not made."""
+    """Dollars for the attempt; None for no limit. A request that could exceed the limit is not made."""
 
 
 @dataclass
-class Spent:
+class AgentUsage:
+    """What an attempt has used so far."""
+
     tokens: dict[str, int] = field(default_factory=dict)
     cost: float | None = 0.0
-    """None once an answer came whose price nobody knows."""
+    """Dollars; None once the price of an answer was unknown."""
     last: str = ""
-    """What the model said last."""
+    """The model's last answer."""
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: ModelAnswer) -> None:
         self.tokens = {name: self.tokens.get(name, 0) + count for name, count in answer.tokens.items()}
         self.cost = None if self.cost is None or answer.cost_usd is None else self.cost + answer.cost_usd
         self.last = answer.text
 
 
-class ModelSeat:
-    """Our model, where mini-swe-agent expects one. It is asked on the pipeline's loop, from the agent's thread."""
+class ModelAdapter:
+    """Our model behind the interface that mini-swe-agent expects. The agent's thread calls it; requests run on the
+    pipeline's event loop."""
 
-    def __init__(self, model: Model, number: int, limits: Limits, loop: asyncio.AbstractEventLoop):
+    def __init__(self, model: Model, number: int, limits: AgentLimits, loop: asyncio.AbstractEventLoop):
         self.config: Any = None
         self.model, self.number, self.limits, self.loop = model, number, limits, loop
-        self.spent = Spent()
+        self.usage = AgentUsage()
         self.deadline = time.monotonic() + limits.seconds
 
     def query(self, messages: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
-        spoken = [{"role": m["role"], "content": m["content"]} for m in messages if m["role"] in _SPOKEN]
-        self._refuse_if_dear(spoken)
-        answer = self._answer(spoken)
-        self.spent.add(answer)
+        chat = [{"role": m["role"], "content": m["content"]} for m in messages if m["role"] in _CHAT_ROLES]
+        self._check_cost(chat)
+        answer = self._answer(chat)
+        self.usage.add(answer)
         extra = {"cost": answer.cost_usd or 0.0, "tokens": answer.tokens, "retried": answer.retried}
         message = {"role": "assistant", "content": answer.text, "extra": extra}
         commands = _COMMAND.findall(answer.text)
@@ -71,21 +74,22 @@ class ModelSeat:
             raise FormatError(message, {"role": "user", "content": advice})
         return message | {"extra": extra | {"actions": [{"command": commands[0]}]}}
 
-    def _answer(self, messages: Sequence[Message]) -> Answer:
+    def _answer(self, messages: Sequence[Message]) -> ModelAnswer:
         left = self.deadline - time.monotonic()
-        asking = asyncio.run_coroutine_threadsafe(
+        request = asyncio.run_coroutine_threadsafe(
             asyncio.wait_for(self.model.ask(messages, self.number), max(left, 0.0)), self.loop
         )
         try:
-            return asking.result()
+            return request.result()
         except TimeoutError:
-            raise TimeExceeded(_exit("TimeExceeded")) from None
+            raise TimeExceeded(_make_exit("TimeExceeded")) from None
 
-    def _refuse_if_dear(self, messages: Sequence[Message]) -> None:
+    def _check_cost(self, messages: Sequence[Message]) -> None:
+        """Raise LimitsExceeded where the next answer could exceed the limit."""
         if self.limits.cost is not None:
-            most = self.model.most("".join(message["content"] for message in messages))
-            if (self.spent.cost or 0.0) + most > self.limits.cost:
-                raise LimitsExceeded(_exit("CostExceeded"))
+            max_cost = self.model.compute_max_cost("".join(message["content"] for message in messages))
+            if (self.usage.cost or 0.0) + max_cost > self.limits.cost:
+                raise LimitsExceeded(_make_exit("CostExceeded"))
 
     def format_message(self, **message: Any) -> dict[str, Any]:
         return message
@@ -93,7 +97,7 @@ class ModelSeat:
     def format_observation_messages(
         self, message: dict[str, Any], outputs: list[dict[str, Any]], template_vars: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        return [{"role": "user", "content": output["said"], "extra": {"code": output["code"]}} for output in outputs]
+        return [{"role": "user", "content": output["text"], "extra": {"code": output["code"]}} for output in outputs]
 
     def get_template_vars(self, **_: Any) -> dict[str, Any]:
         return {}
@@ -102,20 +106,20 @@ class ModelSeat:
         return {"info": {"config": {"model": self.model.settings.model}}}
 
 
-class ShellSeat:
-    """Our shell, where mini-swe-agent expects an environment."""
+class ShellAdapter:
+    """Our shell behind the interface that mini-swe-agent expects of an environment."""
 
-    def __init__(self, shell: Shell, limits: Limits, deadline: float):
+    def __init__(self, shell: Shell, limits: AgentLimits, deadline: float):
         self.config: Any = None
         self.shell, self.limits, self.deadline = shell, limits, deadline
 
     def execute(self, action: dict[str, Any], cwd: str = "") -> dict[str, Any]:
         if action["command"].strip() == SUBMIT:
-            raise Submitted(_exit("Submitted"))
+            raise Submitted(_make_exit("Submitted"))
         seconds = max(min(self.limits.command_s, self.deadline - time.monotonic()), 0.0)
         found = self.shell.run(action["command"], seconds)
         ended = f"ended after {seconds:.0f} s" if found["code"] is None else f"exit code {found['code']}"
-        return {"code": found["code"], "said": f"{found['output'].rstrip()}\n[{ended}]"}
+        return {"code": found["code"], "text": f"{found['output'].rstrip()}\n[{ended}]"}
 
     def get_template_vars(self, **_: Any) -> dict[str, Any]:
         return {}
@@ -125,17 +129,17 @@ class ShellSeat:
 
 
 class Driver(DefaultAgent):
-    """mini-swe-agent's loop; its trajectory is written whole, and without keys."""
+    """mini-swe-agent's loop. It writes its trajectory atomically and without keys."""
 
     def save(self, path: Path | None, *more: dict[str, Any]) -> dict[str, Any]:
         data = self.serialize(*more)
         if path:
-            write_whole(path, without_secrets(json.dumps(data, indent=1)) + "\n")
+            write_whole(path, redact_secrets(json.dumps(data, indent=1)) + "\n")
         return data
 
 
-def drive(model: ModelSeat, shell: ShellSeat, system: str, task: str, trajectory: Path) -> dict[str, Any]:
-    """Until it submits or a limit ends it: its exit status, and how many requests it made."""
+def drive(model: ModelAdapter, shell: ShellAdapter, system: str, task: str, trajectory: Path) -> dict[str, Any]:
+    """Run an agent until it submits or a limit ends it; return its exit status and its number of requests."""
     agent = Driver(
         model,
         shell,
@@ -150,5 +154,5 @@ def drive(model: ModelSeat, shell: ShellSeat, system: str, task: str, trajectory
     return {"exit_status": status, "steps": agent.n_calls}
 
 
-def _exit(status: str) -> dict[str, Any]:
+def _make_exit(status: str) -> dict[str, Any]:
     return {"role": "exit", "content": status, "extra": {"exit_status": status, "submission": ""}}

@@ -1,4 +1,4 @@
-"""An agent's shell: the strongest jail that this machine allows, and a way to send it commands."""
+"""An agent's shell: starts the confined process at the strongest level that this machine allows, and sends commands."""
 
 import json
 import os
@@ -11,30 +11,26 @@ from typing import Any
 
 from pkb.errors import UsageError
 from pkb.sandbox import linux
+from pkb.sandbox.levels import list_levels
 from pkb.sandbox.scrub import ONE_THREAD, scrub_environment
 
-_LEVELS = {
-    "auto": ("namespaces", "landlock", "limits", "off"),
-    "require": ("namespaces",),
-    "off": ("off",),
-}
+_WRAPPED = "bubblewrap"
+"""A level at which only a nursery can be confined."""
 
 
-class Gone(Exception):
-    """The jail has ended: somebody closed it."""
+class ShellClosed(Exception):
+    """The confined process has ended: somebody closed the shell."""
 
 
 class Shell:
-    """Use as a context manager. Its commands run in `folder`, without keys, network and GPUs, as far as it goes."""
+    """Runs commands in `folder`, without keys, network and GPUs as far as the level goes. Use as a context manager."""
 
     def __init__(self, folder: Path, sandbox: str = "auto"):
-        if sandbox not in _LEVELS:
-            raise UsageError(f"unknown sandbox mode {sandbox!r}; choose from {', '.join(_LEVELS)}")
         self.folder = folder
-        self._lifeline: int | None = None
+        self._parent_fd: int | None = None
         refused: dict[str, str] = {}
-        for level in _LEVELS[sandbox]:
-            answer = self._started(level)
+        for level in (level for level in list_levels(sandbox) if level != _WRAPPED):
+            answer = self._try_level(level)
             if "ready" in answer:
                 self.facts: dict[str, Any] = answer["ready"] | ({"refused": refused} if refused else {})
                 break
@@ -43,7 +39,7 @@ class Shell:
         else:
             raise UsageError(f"no sandbox for the agent ({refused}); use --sandbox auto, or see `pkb doctor`")
         if level in ("limits", "off"):
-            # Nothing else keeps its commands from reading this process's environment.
+            # Nothing else keeps commands from reading this process's environment.
             linux.prctl(linux.PR_SET_DUMPABLE, 0)
 
     def __enter__(self) -> "Shell":
@@ -53,36 +49,36 @@ class Shell:
         self.close()
 
     def run(self, command: str, seconds: float) -> dict[str, Any]:
-        """The exit code, None after a timeout, and the output. Raises Gone when the shell is closed meanwhile."""
+        """Return a command's exit code, None after a timeout, and its output. Raises ShellClosed once it is closed."""
         try:
             print(json.dumps({"command": command, "seconds": seconds}), file=self._process.stdin, flush=True)
         except (OSError, ValueError):
-            raise Gone from None
-        return self._hear()
+            raise ShellClosed from None
+        return self._receive()
 
     def close(self) -> None:
-        """From any thread. All that its commands have started ends with it."""
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+        """End the shell and everything that its commands have started. Any thread may call this."""
+        if self._parent_fd is not None:
+            os.close(self._parent_fd)
+            self._parent_fd = None
         self._process.kill()
         self._process.wait()
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def _started(self, level: str) -> dict[str, Any]:
+    def _try_level(self, level: str) -> dict[str, Any]:
         self._start(level)
         try:
-            return self._hear()
-        except Gone:
+            return self._receive()
+        except ShellClosed:
             return {"refused": "its process broke down"}
 
     def _start(self, level: str) -> None:
-        theirs, self._lifeline = os.pipe()
+        theirs, self._parent_fd = os.pipe()
         self._root = tempfile.mkdtemp(prefix="pkb-root-")
-        settings = {"level": level, "folder": str(self.folder), "root": self._root, "lifeline": theirs}
+        settings = {"level": level, "folder": str(self.folder), "root": self._root, "parent_fd": theirs}
         self._process: subprocess.Popen[str] = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pkb.agent.jail", json.dumps(settings)],
-            env=self._environment(),
+            [sys.executable, "-P", "-m", "pkb.agent.confined_shell", json.dumps(settings)],
+            env=self._make_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -92,17 +88,17 @@ class Shell:
         )
         os.close(theirs)
 
-    def _environment(self) -> dict[str, str]:
-        kept = scrub_environment()
-        path = f"{Path(sys.executable).parent}:{kept.get('PATH', os.defpath)}"
+    def _make_environment(self) -> dict[str, str]:
+        inherited = scrub_environment()
+        path = f"{Path(sys.executable).parent}:{inherited.get('PATH', os.defpath)}"
         package = str(Path(__file__).parents[2])
         own = {"PATH": path, "HOME": str(self.folder), "TMPDIR": str(self.folder), "PYTHONPATH": package}
         # Only a process of one thread can enter namespaces.
-        return {**kept, **own, **ONE_THREAD}
+        return {**inherited, **own, **ONE_THREAD}
 
-    def _hear(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         assert self._process.stdout
         try:
             return json.loads(self._process.stdout.readline())
         except (OSError, ValueError):
-            raise Gone from None
+            raise ShellClosed from None

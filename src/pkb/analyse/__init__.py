@@ -1,29 +1,38 @@
 """From records to figures: rows, pass@k, fast_p, speed-ups, failures, comparisons."""
 
-from pkb.analyse.bootstrap import Estimate
-from pkb.analyse.compare import Change, Compared, compared
-from pkb.analyse.metrics import fast_p_at_turns, fast_p_curve, is_fast, pass_at_k
-from pkb.analyse.rows import Row, Rows, rows
-from pkb.analyse.tables import ALL, Failures, Standing, Summary, by_category, failures, leaderboard, speedups
+from pkb.analyse.compare import Change, Comparison, compare_runs
+from pkb.analyse.estimates import Estimate
+from pkb.analyse.metrics import compute_fast_p_curve, compute_pass_at_k, estimate_fast_p_by_turn, is_fast
+from pkb.analyse.rows import Row, Rows, read_rows
+from pkb.analyse.tables import (
+    ALL,
+    FailureCount,
+    Standing,
+    Summary,
+    count_failures,
+    list_timed_rows,
+    make_leaderboard,
+    summarise_by_category,
+)
 
 __all__ = [
     "ALL",
     "Change",
-    "Compared",
+    "Comparison",
     "Estimate",
-    "Failures",
+    "FailureCount",
     "Row",
     "Rows",
     "Standing",
     "Summary",
-    "by_category",
-    "compared",
-    "failures",
-    "fast_p_at_turns",
-    "fast_p_curve",
+    "compare_runs",
+    "compute_fast_p_curve",
+    "compute_pass_at_k",
+    "count_failures",
+    "estimate_fast_p_by_turn",
     "is_fast",
-    "leaderboard",
-    "pass_at_k",
-    "rows",
-    "speedups",
+    "list_timed_rows",
+    "make_leaderboard",
+    "read_rows",
+    "summarise_by_category",
 ]

@@ -1,4 +1,4 @@
-"""Runs as one file, and back: JSON lines, or Parquet with columns to query. Nothing of a record is lost."""
+"""Export runs to one file and import them again: JSON lines, or Parquet with columns to query. No field is lost."""
 
 import json
 import re
@@ -8,79 +8,86 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pkb.analyse.rows import Row, row_of
-from pkb.base.atomic import whole
+from pkb.analyse.rows import Row, make_row
+from pkb.base.atomic import replace_whole
 from pkb.errors import UsageError
 from pkb.record import Record
-from pkb.runs import PROBLEM, Damage, Run, damage, keep
+from pkb.runs import PROBLEM, Damage, Run, describe_damage, save_record
 
 FORMATS = (".jsonl", ".parquet")
 _NAME = re.compile(r"[^./\\\0][^/\\\0]*")
 _BATCH = 1000
 _ENTRY = "entry"
-"""The column of a Parquet file that holds what a JSON line does; the others are there to be queried."""
+"""The column of a Parquet file that holds a whole JSON line; the other columns are there to be queried."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One sample: its latest record, and what is needed to put it back."""
+    """One sample: its latest record, and what an import needs to write it to a run."""
 
     run: str
     facts: dict[str, Any]
-    """What run.json says."""
+    """The content of the run's run.json."""
     sample: str
     source: str | None
     record: Record
 
     def to_json(self) -> str:
         own = {"run": self.run, "facts": self.facts, "sample": self.sample, "source": self.source}
-        return json.dumps(own | asdict(self.record))
+        return json.dumps(own | self.record.to_fields())
 
     @classmethod
     def from_json(cls, text: str) -> "Entry":
-        """Also from a bare record, as `pkb eval --json` prints it. Raises ValueError when it is none."""
+        """Return the entry in a line, which may also be a bare record, as `pkb eval --json` prints it.
+
+        Raises ValueError when the line is neither.
+        """
         content = json.loads(text)
         if not isinstance(content, dict):
             raise ValueError("not an object")
         own = {key: content.pop(key, None) for key in ("run", "facts", "sample", "source")}
         record = Record.from_fields(content)
-        run, sample = own["run"] or "run", own["sample"] or record.candidate["name"]
-        # They become folders.
+        run, sample = own["run"] or "run", own["sample"] or record.candidate.name
+        # These names become folders.
         if not (PROBLEM.fullmatch(record.problem) and _NAME.fullmatch(sample) and _NAME.fullmatch(run)):
             raise ValueError(f"{run!r}, {record.problem!r} and {sample!r} cannot all name folders")
         return cls(run, own["facts"] or {}, sample, own["source"], record)
 
 
-def write(runs: Iterable[Run], path: Path) -> int:
-    """The latest records of all samples; how many there were."""
+def export_runs(runs: Iterable[Run], path: Path) -> int:
+    """Write the latest records of all samples to a file; return their number."""
     _check_format(path)
-    entries = _entries(runs)
-    with whole(path) as partial:
+    entries = _list_entries(runs)
+    with replace_whole(path) as partial:
         return _write_parquet(entries, partial) if path.suffix == ".parquet" else _write_lines(entries, partial)
 
 
-def read(path: Path, into: Path) -> tuple[int, list[Damage]]:
-    """Add a file's samples to the run `into`, or where the file has several runs, to runs inside it."""
-    names = {entry.run: entry.facts for entry in _read(path) if isinstance(entry, Entry)}
+def import_runs(path: Path, into: Path) -> tuple[int, list[Damage]]:
+    """Add a file's samples to the run `into`, or where the file has several runs, to runs inside it.
+
+    Returns the number of samples, and what could not be read.
+    """
+    names = {entry.run: entry.facts for entry in _read_entries(path) if isinstance(entry, Entry)}
     runs = {name: Run(into / name if len(names) > 1 else into) for name in names}
     for name, facts in names.items():
         if facts:
-            runs[name].describe(**facts)
+            runs[name].update_facts(**facts)
     count, damaged = 0, []
-    for entry in _read(path):
+    for entry in _read_entries(path):
         if isinstance(entry, Damage):
             damaged.append(entry)
             continue
         folder = runs[entry.run].folder / entry.record.problem / entry.sample
-        keep(folder, entry.record, None if entry.source is None else entry.source.encode(errors="surrogateescape"))
+        source = None if entry.source is None else entry.source.encode(errors="surrogateescape")
+        save_record(folder, entry.record, source)
         count += 1
     return count, damaged
 
 
-def _entries(runs: Iterable[Run]) -> Iterator[Entry]:
+def _list_entries(runs: Iterable[Run]) -> Iterator[Entry]:
     for run in runs:
         name, facts = run.name, run.facts
-        for sample in run.samples():
+        for sample in run.list_samples():
             if record := sample.record:
                 yield Entry(name, facts, sample.name, sample.source, record)
 
@@ -95,35 +102,35 @@ def _write_lines(entries: Iterable[Entry], path: Path) -> int:
 
 
 def _write_parquet(entries: Iterator[Entry], path: Path) -> int:
-    arrow, parquet = _pyarrow()
-    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
-    columns = {one.name: kinds[_plain(one.type)] for one in fields(Row) if one.name != "folder"}
+    arrow, parquet = _import_pyarrow()
+    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    columns = {one.name: kinds[_find_plain_type(one.type)] for one in fields(Row) if one.name != "folder"}
     schema = arrow.schema(columns | {_ENTRY: arrow.string()})
     count = 0
     with parquet.ParquetWriter(path, schema) as file:
-        while batch := [asdict(_row(entry)) | {_ENTRY: entry.to_json()} for entry in islice(entries, _BATCH)]:
+        while batch := [asdict(_make_row(entry)) | {_ENTRY: entry.to_json()} for entry in islice(entries, _BATCH)]:
             file.write_table(arrow.Table.from_pylist(batch, schema))
             count += len(batch)
     return count
 
 
-def _row(entry: Entry) -> Row:
+def _make_row(entry: Entry) -> Row:
     model = str(entry.facts.get("model") or entry.run)
-    return row_of(entry.run, model, entry.record.problem, entry.sample, asdict(entry.record))
+    return make_row(entry.run, model, entry.record.problem, entry.sample, entry.record.to_fields())
 
 
-def _plain(kind: Any) -> Any:
-    """float of `float | None`."""
+def _find_plain_type(kind: Any) -> Any:
+    """Return float for `float | None`."""
     return next(iter(getattr(kind, "__args__", ())), kind)
 
 
-def _read(path: Path) -> Iterator[Entry | Damage]:
+def _read_entries(path: Path) -> Iterator[Entry | Damage]:
     _check_format(path)
     for number, text in enumerate(_read_parquet(path) if path.suffix == ".parquet" else _read_lines(path), start=1):
         try:
             yield Entry.from_json(text)
         except (ValueError, TypeError, KeyError) as error:
-            yield Damage(path, f"entry {number}: {damage(error)}")
+            yield Damage(path, f"entry {number}: {describe_damage(error)}")
 
 
 def _read_lines(path: Path) -> Iterator[str]:
@@ -135,7 +142,7 @@ def _read_lines(path: Path) -> Iterator[str]:
 
 
 def _read_parquet(path: Path) -> Iterator[str]:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = _import_pyarrow()
     try:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH, columns=[_ENTRY]):
@@ -146,10 +153,10 @@ def _read_parquet(path: Path) -> Iterator[str]:
 
 def _check_format(path: Path) -> None:
     if path.suffix not in FORMATS:
-        raise UsageError(f"{path} is neither of {', '.join(FORMATS)}; choose one of these endings")
+        raise UsageError(f"{path} ends in neither of {', '.join(FORMATS)}; choose one of these endings")
 
 
-def _pyarrow() -> Any:
+def _import_pyarrow() -> Any:
     try:
         import pyarrow
         import pyarrow.parquet

@@ -1,21 +1,20 @@
-"""The speed of light of problems, and how near to it timed candidates come."""
+"""The speed of light of problems, and how much of it timed candidates reach."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from pkb.analyse.rows import Row
-from pkb.analyse.tables import speedups
+from pkb.analyse.tables import list_timed_rows
 from pkb.errors import UsageError
 from pkb.hardware.roofline import Hardware
-from pkb.platforms import platforms
 from pkb.problems.problem import Problem
 from pkb.problems.size import Size
 from pkb.problems.suite import Suite
 
 
 @dataclass(frozen=True)
-class Light:
+class SpeedOfLight:
     """Microseconds that one problem's least work needs on some hardware, by resource."""
 
     problem: str
@@ -23,7 +22,7 @@ class Light:
     m: int
     n: int
     size: str
-    """Of a model, in place of the last two."""
+    """The name of a KernelBench task's size, which has it in place of `m` and `n`."""
     dtype: str
     world: int
     bound: str
@@ -36,65 +35,74 @@ class Light:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A timed candidate beside the speed of light."""
+class LightScore:
+    """How much of the speed of light a timed candidate and its reference reach."""
 
     row: Row
     light_us: float | None
-    """None where nobody knows the hardware that it ran on."""
+    """None where the rates of the hardware are unknown."""
     reference_percent: float | None
-    """Of the speed of light that it reached."""
+    """The percentage of the speed of light that the reference reached."""
     candidate_percent: float | None
     score: float | None
+    """The SOL score."""
 
 
-def light(
+def compute_speed_of_light(
     problem: Problem, hardware: Hardware, size: str | Size | None, dtype: str, world: int, shared: bool | None = None
-) -> Light:
-    """Ranks have a GPU each, unless they share one: when told so, or when the hardware has no other."""
+) -> SpeedOfLight:
+    """Return the least time of a problem on some hardware. Raises UsageError where its ranks do not fit.
+
+    Ranks have a GPU each, unless they are `shared` on one, or the hardware has only one.
+    """
     one_device = hardware.gpus == 1 if shared is None else shared
     if not one_device and world > hardware.gpus:
         raise UsageError(f"{hardware.name} has {hardware.gpus} GPUs, not {world}; lower --nproc")
-    costs = [problem.cost(problem.case(size, dtype, world, rank)) for rank in range(world)]
-    us = {resource: 1e6 * s for resource, s in hardware.needs(costs, dtype, one_device).items()}
+    costs = problem.rank_costs(size, dtype, world)
+    us = {resource: 1e6 * s for resource, s in hardware.compute_slowest_times(costs, dtype, one_device).items()}
     bound, m_n = max(us, key=lambda resource: us[resource]), problem.size(size)
     times = (us["compute"], us["memory"], us["link"], us[bound])
-    return Light(problem.stem, problem.category, m_n.m, m_n.n, m_n.name, dtype, world, bound, *times)
+    return SpeedOfLight(problem.stem, problem.category, m_n.m, m_n.n, m_n.name, dtype, world, bound, *times)
 
 
-def sol_score(reference_us: float, candidate_us: float, light_us: float) -> float | None:
-    """1 at the speed of light, 1/2 at the reference's; None where the reference leaves nothing to win."""
+def compute_sol_score(reference_us: float, candidate_us: float, light_us: float) -> float | None:
+    """Return 1 at the speed of light, 1/2 at the reference's speed; None where the reference cannot be beaten."""
     if reference_us <= light_us:
         return None
     # Measured rates can be beaten by a little: nothing is faster than light.
     return 1 / (1 + max(candidate_us - light_us, 0.0) / (reference_us - light_us))
 
 
-def scored(rows: Iterable[Row], suite: Suite, hardware: Hardware | None = None) -> list[Scored]:
-    """The right ones that were timed, in the problems' order.
+def score_rows(rows: Iterable[Row], suite: Suite, hardware: Hardware | None = None) -> list[LightScore]:
+    """Return the scores of all samples that are right and timed, in the problems' order.
 
-    The speed of light is the record's own; where it has none, that of `hardware`.
+    The speed of light is the record's own; where the record has none, that of `hardware`.
     """
 
+    # Platforms import torch, which other readers of records do not need.
+    from pkb.platforms import load_platforms
+
     @cache
-    def on(problem: str, size: Size, dtype: str, world: int, platform: str) -> float | None:
-        known = platforms().get(platform)
+    def find_light_us(problem: str, size: Size, dtype: str, world: int, platform: str) -> float | None:
+        known = load_platforms().get(platform)
         if hardware is None or known is None:
             return None
-        return light(suite.load(problem), hardware, size, dtype, world, known.one_device).us
+        return compute_speed_of_light(suite.load(problem), hardware, size, dtype, world, known.one_device).us
 
-    timed = sorted(speedups(rows), key=lambda row: (row.number, row.run, row.sample))
+    timed = sorted(list_timed_rows(rows), key=lambda row: (row.number, row.run, row.sample))
     return [
-        _scored(
-            row, row.roofline_us or on(row.problem, Size(row.m, row.n, row.size), row.dtype, row.world, row.platform)
+        _score_row(
+            row,
+            row.roofline_us
+            or find_light_us(row.problem, Size(row.m, row.n, row.size), row.dtype, row.world, row.platform),
         )
         for row in timed
     ]
 
 
-def _scored(row: Row, light_us: float | None) -> Scored:
+def _score_row(row: Row, light_us: float | None) -> LightScore:
     reference_us, candidate_us = row.reference_us, row.candidate_us
     if light_us is None or not reference_us or not candidate_us:
-        return Scored(row, light_us, None, None, None)
+        return LightScore(row, light_us, None, None, None)
     percents = 100 * light_us / reference_us, 100 * light_us / candidate_us
-    return Scored(row, light_us, *percents, sol_score(reference_us, candidate_us, light_us))
+    return LightScore(row, light_us, *percents, compute_sol_score(reference_us, candidate_us, light_us))

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pkb.analyse import bootstrap as estimate
-from pkb.analyse.bootstrap import Estimate
-from pkb.analyse.metrics import at_k, correct_tallies, fast_tallies
+from pkb.analyse.estimates import Estimate, estimate_geometric_mean, estimate_median
+from pkb.analyse.metrics import count_correct, count_fast, estimate_at_k
 from pkb.analyse.rows import Row
 from pkb.record import Pace, Verdict
 
 ALL = "all"
-"""The category of the line over all of them."""
+"""The category of the line over all categories."""
 KS = (1, 3)
 
 
@@ -22,20 +21,20 @@ class Summary:
     category: str
     problems: int
     samples: int
-    """That count: without those of verdict ENVIRONMENT."""
+    """The samples that count: neither of verdict ENVIRONMENT nor of a degenerate problem."""
     left_out: int
-    """Of verdict ENVIRONMENT."""
+    """The samples of verdict ENVIRONMENT."""
     degenerate: int
-    """Of problems that count for nothing: left out too."""
+    """The samples of problems that count for nothing."""
     correct: int
     timed: int
-    """Right ones with a time."""
+    """The samples that are right and have a time."""
     pass_at: dict[int, Estimate | None]
-    """By k; None where no problem has k samples."""
+    """pass@k by k; None where no problem has k samples."""
     fast_at: dict[int, Estimate | None]
-    """By k, of fast_p; None also where nothing was timed."""
+    """fast_p@k by k; None also where nothing was timed."""
     geometric_mean: Estimate | None
-    """Speed-up of the right ones that were timed."""
+    """The speed-up of the samples that are right and timed."""
     median: Estimate | None
 
 
@@ -47,46 +46,51 @@ class Standing:
     model: str
     backend: str
     inputs: str
-    """Of models: sound or published."""
+    """For KernelBench's tasks: sound or published."""
     summary: Summary
 
 
 @dataclass(frozen=True)
-class Failures:
+class FailureCount:
     verdict: str
     count: int
     share: float | None
-    """Of the samples that count; None for ENVIRONMENT, which does not."""
+    """The share of the samples that count; None for ENVIRONMENT, which does not."""
     checks: dict[str, int]
     """By the check that failed, most frequent first."""
 
 
-def leaderboard(rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False) -> list[Standing]:
-    """Category by run, each run's line over all categories last. Times taken on CPUs do not enter it."""
+def make_leaderboard(
+    rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False
+) -> list[Standing]:
+    """Return a line per run and category, each run's line over all categories last. CPU times do not enter it."""
     runs: dict[str, list[Row]] = {}
     for row in rows:
-        runs.setdefault(row.run, []).append(_untimed(row) if row.platform == "cpu" else row)
-    return [standing for found in runs.values() for standing in _standings(found, ks, p, plain)]
+        runs.setdefault(row.run, []).append(row if row.comparable else _drop_times(row))
+    return [standing for found in runs.values() for standing in _rank_run(found, ks, p, plain)]
 
 
-def _standings(rows: list[Row], ks: Sequence[int], p: float, plain: bool) -> list[Standing]:
-    backend = "+".join(sorted({row.backend for row in rows}))
-    first = rows[0]
-    return [Standing(first.run, first.model, backend, first.inputs, one) for one in by_category(rows, ks, p, plain)]
+def _rank_run(rows: list[Row], ks: Sequence[int], p: float, plain: bool) -> list[Standing]:
+    first, backend = rows[0], "+".join(sorted({row.backend for row in rows}))
+    summaries = summarise_by_category(rows, ks, p, plain)
+    return [Standing(first.run, first.model, backend, first.inputs, one) for one in summaries]
 
 
-def by_category(rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False) -> list[Summary]:
-    """A summary per category, in the problems' order, and one over all of them."""
+def summarise_by_category(
+    rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False
+) -> list[Summary]:
+    """Return a summary per category, in the problems' order, and one over all of them."""
     found = sorted(rows, key=lambda row: row.number)
     categories: dict[str, list[Row]] = {}
     for row in found:
         categories.setdefault(row.category, []).append(row)
-    return [summary(name, part, ks, p, plain) for name, part in [*categories.items(), (ALL, found)]]
+    return [summarise(name, part, ks, p, plain) for name, part in [*categories.items(), (ALL, found)]]
 
 
-def summary(name: str, rows: Sequence[Row], ks: Sequence[int], p: float, plain: bool) -> Summary:
-    right, fast = correct_tallies(rows), fast_tallies(rows, p, plain)
-    timed = speedups(rows)
+def summarise(name: str, rows: Sequence[Row], ks: Sequence[int], p: float, plain: bool) -> Summary:
+    """Return the summary of these samples under the name of a category."""
+    right, fast = count_correct(rows), count_fast(rows, p, plain)
+    timed = list_timed_rows(rows)
     speeds: dict[str, list[float]] = {}
     for row in timed:
         speeds.setdefault(row.problem, []).append(row.speedup or 0.0)
@@ -99,28 +103,28 @@ def summary(name: str, rows: Sequence[Row], ks: Sequence[int], p: float, plain: 
         degenerate=degenerate,
         correct=sum(tally.good for tally in right.values()),
         timed=len(timed),
-        pass_at={k: at_k(right, k) for k in ks},
-        fast_at={k: at_k(fast, k) if timed or p <= 0 else None for k in ks},
-        geometric_mean=estimate.geometric_mean(speeds),
-        median=estimate.median(speeds),
+        pass_at={k: estimate_at_k(right, k) for k in ks},
+        fast_at={k: estimate_at_k(fast, k) if timed or p <= 0 else None for k in ks},
+        geometric_mean=estimate_geometric_mean(speeds),
+        median=estimate_median(speeds),
     )
 
 
-def speedups(rows: Iterable[Row]) -> list[Row]:
-    """The right ones that were timed and count, fastest first."""
+def list_timed_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return the samples that count, are right and have a time, fastest first."""
     timed = [row for row in rows if row.correct and row.counts and row.speedup is not None]
     return sorted(timed, key=lambda row: -(row.speedup or 0.0))
 
 
-def failures(rows: Iterable[Row]) -> list[Failures]:
-    """What went wrong how often, most frequent first; ENVIRONMENT last. Degenerate problems do not enter."""
+def count_failures(rows: Iterable[Row]) -> list[FailureCount]:
+    """Return the counts of all verdicts but CORRECT, highest first, ENVIRONMENT last, without degenerate problems."""
     found = [row for row in rows if not row.degenerate]
     counted = sum(row.counts for row in found)
     wrong = [row for row in found if not row.correct]
     verdicts = Counter(row.verdict for row in wrong)
     checks = {verdict: Counter(row.check or "" for row in wrong if row.verdict == verdict) for verdict in verdicts}
     lines = [
-        Failures(
+        FailureCount(
             verdict,
             count,
             None if verdict == Verdict.ENVIRONMENT else count / counted,
@@ -131,5 +135,5 @@ def failures(rows: Iterable[Row]) -> list[Failures]:
     return sorted(lines, key=lambda line: line.share is None)
 
 
-def _untimed(row: Row) -> Row:
+def _drop_times(row: Row) -> Row:
     return replace(row, pace=Pace.UNTIMED.value, speedup=None, low=None, high=None)

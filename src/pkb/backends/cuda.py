@@ -1,6 +1,6 @@
 """CUDA C++: compiled by NVRTC through `pkb.cuda_lib`, or by nvcc through torch's extensions.
 
-A file that also holds Triton kernels counts as this kind, whose name comes first: it needs what CUDA needs.
+A file that also holds Triton kernels is of this kind: it needs what CUDA needs, and `cuda` comes before `triton`.
 """
 
 import re
@@ -16,8 +16,8 @@ def recognises(source: bytes) -> bool:
     return bool(_LIBRARY.search(source) or (_EXTENSION.search(source) and _CUDA_SOURCE.search(source)))
 
 
-def missing() -> str | None:
-    # Not before: `pkb check` asks which backend it is, and has no need of torch.
+def find_missing() -> str | None:
+    # Here, because `pkb check` looks for the backend of a source without torch.
     import torch
 
     if not torch.version.cuda:
@@ -27,4 +27,12 @@ def missing() -> str | None:
     return None
 
 
-BACKEND = Backend(name="cuda", recognises=recognises, missing=missing)
+BACKEND = Backend(
+    "cuda",
+    recognises,
+    find_missing,
+    compilers=(
+        *("torch.utils.cpp_extension.load_inline", "torch.cuda._compile_kernel", "pkb.cuda_lib.compile*"),
+        *("cupy.RawKernel", "cupy.RawModule", "pycuda.compiler.SourceModule"),
+    ),
+)

@@ -12,10 +12,10 @@ def recognises(source: bytes) -> bool:
     return _IMPORT.search(source) is not None
 
 
-def missing() -> str | None:
+def find_missing() -> str | None:
     if importlib.util.find_spec("triton"):
         return None
     return "Triton is not installed; on Linux: pip install triton (there is no build for other systems)"
 
 
-BACKEND = Backend(name="triton", recognises=recognises, missing=missing)
+BACKEND = Backend("triton", recognises, find_missing, kernel_decorators=("triton.jit", "triton.*jit"))

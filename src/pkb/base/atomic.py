@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, so that a reader never sees half of one."""
+"""Write files whole or not at all, so that a reader never sees half of one."""
 
 import os
 import tempfile
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    with whole(path) as partial:
+    with replace_whole(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Another file to write, which takes the path's place once that went well."""
+def replace_whole(path: Path) -> Iterator[Path]:
+    """Yield a temporary file to write. It replaces the path if the block succeeds, and is deleted otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
     os.close(handle)

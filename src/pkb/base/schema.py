@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_PLAIN = (float, int, str, bool, types.NoneType)
 
 
 class SchemaError(ValueError):
@@ -17,6 +18,8 @@ class SchemaError(ValueError):
 
 def dump(value: Any) -> Any:
     """Return a dataclass, or anything made of them, as dicts, lists, strings, numbers, booleans and None."""
+    if type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: dump(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Enum):
@@ -58,7 +61,7 @@ def _parse_dataclass(kind: type, value: Any, place: str) -> Any:
     if unknown := value.keys() - hints.keys():
         raise SchemaError(f"{place or kind.__name__} has an unknown field {min(map(str, unknown))!r}")
     known = {name: _parse(hints[name], one, f"{place}.{name}".lstrip(".")) for name, one in value.items()}
-    if missing := [name for name in _required(kind) if name not in known]:
+    if missing := [name for name in _list_required(kind) if name not in known]:
         raise SchemaError(f"{place or kind.__name__} has no {missing[0]!r}")
     return kind(**known)
 
@@ -70,7 +73,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 @cache
-def _required(kind: type) -> tuple[str, ...]:
+def _list_required(kind: type) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING)
 
 
@@ -91,6 +94,9 @@ def _parse_sequence(kind: Any, origin: Any, value: Any, place: str) -> Any:
         if len(kinds) != len(value):
             raise SchemaError(f"{place} has {len(value)} items, not {len(kinds)}")
         return tuple(_parse(one, item, f"{place}[{k}]") for k, (one, item) in enumerate(zip(kinds, value, strict=True)))
+    if kinds[0] is float and set(map(type, value)) == {float} and math.isfinite(sum(value)):
+        # A record has thousands of raw times: naming the place of each would take most of the time.
+        return origin(value)
     return origin(_parse(kinds[0], item, f"{place}[{k}]") for k, item in enumerate(value))
 
 

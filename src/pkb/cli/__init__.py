@@ -1,75 +1,87 @@
-"""The command line: one file per verb; thin: parse, call, print."""
+"""The command line: one file per verb. Modules whose names begin with an underscore are shared by several verbs."""
 
+import pkgutil
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from pkb.cli.options import PROFILERS
+from pkb.cli._messages import INTERRUPTED, MISTAKE
 from pkb.errors import UsageError
 
+
+class _Verbs(Mapping[str, Any]):
+    """The commands by name, each made when it is looked up: `pkb list` imports nothing that only `pkb eval` needs."""
+
+    def __init__(self) -> None:
+        names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+        # A trailing underscore only keeps a file's name apart from Python's own words.
+        self._modules = {name.rstrip("_"): f"{__name__}.{name}" for name in names}
+
+    def __getitem__(self, verb: str) -> Any:
+        app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        import_module(self._modules[verb]).register(app)
+        return get_command(app)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+class _CommandLine(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Verbs()  # type: ignore[assignment]
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> None:
+        """Run a verb and exit. A user's mistake is one line on stderr and exit code 2, never a traceback."""
+        words = [*(sys.argv[1:] if args is None else args)]
+        try:
+            sys.exit(super().main(words, "pkb", standalone_mode=False, auto_envvar_prefix="PKB", obj=words) or 0)
+        except UsageError as error:
+            _refuse(str(error))
+        except typer.Abort:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # The reader of our output is gone (`pkb list | head`): nothing is wrong.
+            sys.stderr.close()
+            sys.exit(0)
+        except Exception as error:
+            # The parser's errors: their class has moved between typer's releases, this method has not.
+            message = getattr(error, "format_message", None)
+            if message is None:
+                raise
+            _refuse(message().replace("\n", " "))
+
+
 app = typer.Typer(
+    name="pkb",
+    cls=_CommandLine,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Judge kernels that move data directly between GPUs: right or wrong, how fast, and why.",
 )
 
 
+@app.callback()
+def pkb() -> None:
+    """Judge kernels that move data directly between GPUs: whether they are correct, how fast they are, and why."""
+
+
 def main() -> None:
-    """Run `pkb`. What a person got wrong is one line on stderr and exit code 2, never a traceback."""
-    from pkb.cli import (
-        agent,
-        baseline,
-        check,
-        doctor,
-        dryrun,
-        evaluate,
-        export,
-        generate,
-        inspect,
-        lint,
-        prompt,
-        redteam,
-        refine,
-        report,
-        roofline,
-        show,
-    )
-    from pkb.cli import list_ as listing
-
-    verbs = (evaluate, listing, show, check, dryrun, inspect, lint, redteam, prompt, generate, refine, agent)
-    for verb in (*verbs, report, roofline, baseline, export, doctor):
-        verb.register(app)
-    try:
-        arguments = with_profiler_named(sys.argv[1:])
-        sys.exit(app(arguments, auto_envvar_prefix="PKB", standalone_mode=False) or 0)
-    except UsageError as error:
-        _refuse(str(error))
-    except BrokenPipeError:
-        # The reader of our output has gone (`pkb list | head`): nothing is wrong.
-        sys.stderr.close()
-        sys.exit(0)
-    except Exception as error:
-        # The parser's own: its class has moved between typer's releases, its method has not.
-        message = getattr(error, "format_message", None)
-        if message is None:
-            raise
-        _refuse(message().replace("\n", " "))
-
-
-def with_profiler_named(arguments: list[str]) -> list[str]:
-    """`--profile` alone means torch's profiler; the parser wants that said."""
-    named = []
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        bare = word == "--profile" and "--" not in named and following not in PROFILERS
-        named += [word, PROFILERS[0]] if bare else [word]
-    return named
+    app()
 
 
 def _refuse(message: str) -> None:
-    # Without a command the parser has printed the help and has nothing more to say.
+    # Without a verb the parser has printed the help already, and its message is empty.
     if message:
         print(f"pkb: {message}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(MISTAKE)

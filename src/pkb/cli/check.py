@@ -1,4 +1,4 @@
-"""`pkb check`: what the static screen says of candidates, without running them."""
+"""`pkb check`: screen candidates without running them."""
 
 import ast
 import json
@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkb.cli import options as o
+from pkb.cli import _options as o
 from pkb.errors import UsageError
 
 if TYPE_CHECKING:
-    from pkb.screen import Finding, Rule
+    from pkb.screen import Rule, ScreenFinding
 
 _PAGE = """# The static screen
 
-Printed by `pkb check --rules --markdown`. Before a candidate is run, its source is looked at: names are followed
-through imports, aliases and constant strings, code in constant strings is read like the rest, and so are the C++ and
-CUDA sources that it compiles. Comments and strings that nobody runs are not looked at, and neither is code that
-`solution` and the import of the file cannot reach.
+Printed by `pkb check --rules --markdown`. Before a candidate runs, the screen reads its source. It follows names
+through imports, aliases and constant strings; it reads code in constant strings, and the C++ and CUDA sources that the
+candidate compiles. It ignores comments, strings that are never executed, and code that neither `solution` nor the
+import of the file reaches.
 
-What a rule *rejects* is not run; what it *warns* of is written into the record. In the track `any` a candidate may use
-whatever is fastest; in `scratch` communication and products of matrices are its own work. A screen can be deceived:
-the checks at run time do not rely on it.
+A candidate that a rule *rejects* does not run; a *warning* is written into the record. In the track `any` a candidate
+may use whatever is fastest; in `scratch` it must do communication and matrix products itself. A screen can be deceived,
+so the checks at run time do not rely on it.
 
-| rule | the thing found … | instead | any | scratch |
+| rule | what is found … | what to do instead | any | scratch |
 |---|---|---|---|---|
 """
 
@@ -37,34 +37,34 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    files: Annotated[list[Path] | None, typer.Argument(help="Candidates.", metavar="FILE...")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="The candidates' files.", metavar="FILE")] = None,
     track: o.TrackName = "any",
     backend: o.BackendName = None,
-    rules: Annotated[bool, typer.Option("--rules", help="Print the rules instead.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="With --rules: the page docs/screen.md.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Print the rules, and check nothing.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="With --rules: print the page docs/screen.md.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Screen candidates without running them. Exit code 1 if one is rejected.
 
     Example: pkb check my_kernel.py --track scratch
     """
-    from pkb.backends import backend_named, recognise
-    from pkb.screen import Severity, all_rules, screen
+    from pkb.backends import find_backend, recognise
+    from pkb.screen import Severity, load_rules, screen
     from pkb.settings import find_track
 
     if rules:
-        _print_rules(list(all_rules().values()), markdown)
+        _print_rules(list(load_rules().values()), markdown)
         return
     if not files:
-        raise UsageError("name the files to check, or --rules")
+        raise UsageError("name the files to check, or print the rules with --rules")
     chosen = find_track(track)
     count: Counter[str] = Counter()
     for file in files:
         source = _read(file)
-        if broken := _broken(source):
+        if broken := _find_syntax_error(source):
             print(f"{file}: cannot be parsed: {broken}", file=sys.stderr)
             count["broken"] += 1
-        for finding in screen(source, backend_named(backend) if backend else recognise(source), chosen):
+        for finding in screen(source, find_backend(backend) if backend else recognise(source), chosen):
             count[finding.severity] += 1
             _print(file, finding, as_json)
     if not as_json:
@@ -80,18 +80,18 @@ def _read(file: Path) -> bytes:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _broken(source: bytes) -> str | None:
+def _find_syntax_error(source: bytes) -> str | None:
     try:
         ast.parse(source)
     except (SyntaxError, ValueError) as error:
         return str(error)
     except (MemoryError, RecursionError):
-        # The screen has a rule for it.
+        # The screen has a rule for sources that are nested too deeply.
         pass
     return None
 
 
-def _print(file: Path, finding: "Finding", as_json: bool) -> None:
+def _print(file: Path, finding: "ScreenFinding", as_json: bool) -> None:
     if as_json:
         print(json.dumps({"file": str(file), **asdict(finding)}))
     else:
@@ -100,14 +100,14 @@ def _print(file: Path, finding: "Finding", as_json: bool) -> None:
 
 def _print_rules(rules: "list[Rule]", markdown: bool) -> None:
     if markdown:
-        print(_PAGE + "\n".join(map(_row, rules)))
+        print(_PAGE + "\n".join(map(_format_row, rules)))
         return
     for rule in rules:
-        grave = ", ".join(f"{severity} in {track}" for track, severity in rule.severity.items())
-        print(f"{rule.name} ({grave}): {rule.sentence}; {rule.advice}")
+        severities = ", ".join(f"{severity} in {track}" for track, severity in rule.severity.items())
+        print(f"{rule.name} ({severities}): {rule.sentence}; {rule.advice}")
 
 
-def _row(rule: "Rule") -> str:
+def _format_row(rule: "Rule") -> str:
     from pkb.settings import Track
 
     cells = [f"`{rule.name}`", rule.sentence, rule.advice, *(rule.severity.get(track, "") for track in Track)]

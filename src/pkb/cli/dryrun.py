@@ -1,13 +1,12 @@
-"""`pkb dryrun`: call a candidate once and show what it returns, without judging it."""
+"""`pkb dryrun`: call a candidate once and print what it returns, without judging it."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkb.cli import options as o
-from pkb.cli.terminal import kernel_lines, profile_lines
+from pkb.cli import _options as o
+from pkb.cli._messages import exit_interrupted
 from pkb.judge.worlds.prestart import start_nursery
 from pkb.settings import ProblemSettings
 
@@ -21,8 +20,8 @@ def register(app: typer.Typer) -> None:
 
 
 def dryrun(
-    problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
-    candidate: Annotated[str, typer.Option(help="The candidate's file, or `reference`.")],
+    problem: o.ProblemName,
+    candidate: Annotated[str, typer.Option(help="The candidate's file, or `reference` for the problem's own source.")],
     suite: o.SuiteName = "parallel",
     nproc: o.UsualNproc = None,
     dtype: o.Dtype = "float32",
@@ -33,61 +32,62 @@ def dryrun(
     sandbox: o.SandboxMode = "auto",
     timeout: o.Timeout = 60.0,
     build_timeout: o.BuildTimeout = 300.0,
-    profile: o.Profiler = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for what --profile leaves; `traces` if none is given.")
-    ] = None,
+    profile: o.Profile = False,
+    profiler: o.Profiler = None,
+    out: Annotated[Path, typer.Option(help="Folder for the profiler's files.")] = Path("traces"),
 ) -> None:
-    """Run a candidate once on every rank and print what it returns; with --profile, say where its time goes.
+    """Run a candidate once on every rank and print what it returns; with --profile, print where its time goes.
 
     Example: pkb dryrun 13 --candidate my.py --profile --out traces
     """
     start_nursery()
     from pkb.candidate import Candidate
+    from pkb.cli._terminal import format_counters
     from pkb.failure import Failure
     from pkb.judge.judge import Judge
+    from pkb.problems.suite import find_suite
     from pkb.settings import Limits
     from pkb.tools.dryrun import dry_run
 
-    found = o.chosen_suite(suite).load(problem)
+    found, chosen = find_suite(suite).load(problem), o.find_profiler(profile, profiler)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
-    folder = out or Path("traces")
-    ncu = _ncu(folder, platform, nproc or found.usual_world) if o.chosen_profiler(profile) == "ncu" else None
+    ncu = _make_ncu(out, platform, nproc or found.default_world) if chosen == "ncu" else None
     try:
         limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
-        # ncu reaches into the ranks that it starts: they cannot be locked up.
-        with Judge(platform, limits, "off" if ncu else sandbox, ncu.wrapper() if ncu else ()) as judge:
+        # ncu attaches to the ranks that it starts, which a sandbox would prevent.
+        with Judge(platform, limits, "off" if ncu else sandbox, ncu.make_wrapper() if ncu else ()) as judge:
             setup = judge.pose(
-                found, ProblemSettings(nproc=nproc, size=o.chosen_size(size, m, n), dtype=dtype, trials=1, calls=1)
+                found, ProblemSettings(nproc=nproc, size=o.parse_size(size, m, n), dtype=dtype, trials=1, calls=1)
             )
-            seen = dry_run(judge, setup, one, profile)
+            seen = dry_run(judge, setup, one, chosen)
         for rank, lines in enumerate(seen.ranks):
             print(f"rank {rank}", *lines, sep="\n  ")
         if seen.profile:
-            _show(seen.profile, folder / "trace.json")
+            _print_profile(seen.profile, out / "trace.json")
         if ncu:
-            print(*kernel_lines(ncu.kernels()), f"report in {ncu.report} (open it with ncu-ui)", sep="\n")
+            print(*format_counters(ncu.read_kernels()), f"report in {ncu.report} (open it with ncu-ui)", sep="\n")
     except Failure as failure:
-        details = failure.evidence.get("errors") or failure.evidence.get("traceback", [])
+        details = failure.evidence.errors or failure.evidence.traceback
         print(f"{failure.verdict}: {failure.reason}", *details, sep="\n  ")
-        if ncu and failure.evidence.get("check") == "nursery":
-            print(f"  ncu: {ncu.trouble()}")
+        if ncu and failure.evidence.check == "nursery":
+            print(f"  ncu: {ncu.explain_failure()}")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("\ninterrupted: no rank left running", file=sys.stderr)
-        raise typer.Exit(130) from None
+        exit_interrupted("no rank left running")
 
 
-def _ncu(folder: Path, platform: str, nproc: int) -> "Ncu":
-    from pkb.judge.profiling.ncu import Ncu, refuse
-    from pkb.platforms import platform_named
+def _make_ncu(folder: Path, platform: str, nproc: int) -> "Ncu":
+    from pkb.judge.profiling.ncu import Ncu, check_usable
+    from pkb.platforms import find_platform
 
-    refuse(platform_named(platform), nproc)
+    check_usable(find_platform(platform), nproc)
     return Ncu(folder)
 
 
-def _show(profile: "Profile", path: Path) -> None:
-    print(*profile_lines(profile.summary), sep="\n")
+def _print_profile(profile: "Profile", path: Path) -> None:
+    from pkb.cli._terminal import format_profile
+
+    print(*format_profile(profile.summary), sep="\n")
     if profile.trace is None:
         raise typer.Exit(1)
     profile.write(path)

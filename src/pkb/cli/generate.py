@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkb.cli import options as o
-from pkb.cli.generation_options import Asking
-from pkb.cli.shared_options import sharing
+from pkb.cli import _options as o
+from pkb.cli._generation_options import GenerationOptions
+from pkb.cli._shared_options import add_options
 
 if TYPE_CHECKING:
     from pkb.generate.budget import Budget
@@ -19,26 +19,28 @@ def register(app: typer.Typer) -> None:
     app.command("generate")(generate)
 
 
-@sharing(Asking)
+@add_options(GenerationOptions)
 def generate(
-    asking: Asking,
+    options: GenerationOptions,
     problems: o.Problems,
-    dry: Annotated[bool, typer.Option("--dry", help="Say what it would cost, and ask nothing.")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="Print what the run would cost, and ask nothing.")] = False,
     judge: Annotated[bool, typer.Option("--judge", help="Judge each sample as it arrives.")] = False,
-    measure_perf: Annotated[bool, typer.Option("--measure-perf", help="With --judge: time correct ones too.")] = False,
+    measure_perf: Annotated[
+        bool, typer.Option("--measure-perf", help="With --judge: time correct kernels too.")
+    ] = False,
 ) -> None:
-    """Ask a model for kernels. Run it again to go on where it stopped. Exit code 0 only if all samples are there.
+    """Ask a model for kernels. Run it again to go on where it stopped. Exit code 0 if all samples are there.
 
     Example: pkb generate 1-8 --model openai/gpt-5 --samples 4 --backend triton --run runs/first --max-cost 20
     """
     from pkb.generate.author import Sampler
 
-    experiments, model = asking.planned(problems), asking.asked()
+    experiments, model = options.plan_experiments(problems), options.make_model()
     if dry:
-        print(*_estimate(experiments, model, asking.budget), sep="\n")
+        print(*_estimate(experiments, model, options.budget), sep="\n")
         return
-    with asking.judging(experiments, timed=measure_perf) if judge else nullcontext() as judging:
-        asking.carry_out(experiments, Sampler(model, asking.budget), judging)
+    with options.open_engine(experiments, timed=measure_perf) if judge else nullcontext() as judging:
+        options.carry_out(experiments, Sampler(model, options.budget), judging)
 
 
 def _estimate(experiments: "list[Experiment]", model: "Model", budget: "Budget") -> list[str]:
@@ -51,6 +53,6 @@ def _estimate(experiments: "list[Experiment]", model: "Model", budget: "Budget")
     ]
     if model.price is None:
         return [*lines, f"the price of {model.settings.model} is unknown; give --price-in and --price-out"]
-    prompts, in_all = model.price.of(tokens, 0), model.price.of(tokens, most)
-    spent = budget.spent()
+    prompts, in_all = model.price.compute_cost(tokens, 0), model.price.compute_cost(tokens, most)
+    spent = budget.sum_costs()
     return [*lines, f"$ {prompts:.2f} for the prompts, at most $ {in_all:.2f} in all; spent so far: $ {spent:.2f}"]

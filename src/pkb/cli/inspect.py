@@ -1,11 +1,11 @@
-"""`pkb inspect`: look at a problem's inputs, at saved outputs, or at two folders of them side by side."""
+"""`pkb inspect`: print a problem's inputs or saved outputs, or compare two folders of saved outputs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkb.cli import options as o
+from pkb.cli import _options as o
 from pkb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +19,12 @@ def register(app: typer.Typer) -> None:
 
 
 def inspect(
-    target: Annotated[str, typer.Argument(help="A problem, or a folder of rank_*.pt files (from `pkb eval --out`).")],
-    other: Annotated[Path | None, typer.Argument(help="A second such folder, to compare with the first.")] = None,
+    target: Annotated[
+        str, typer.Argument(help="A problem, or a folder of rank_*.pt files that `pkb eval --out` wrote.")
+    ],
+    other: Annotated[
+        Path | None, typer.Argument(help="A second folder of rank_*.pt files, to compare with the first.")
+    ] = None,
     suite: o.SuiteName = "parallel",
     nproc: o.UsualNproc = None,
     dtype: o.Dtype = "float32",
@@ -28,23 +32,25 @@ def inspect(
     m: o.M = None,
     n: o.N = None,
 ) -> None:
-    """Print shapes and sample values per rank, or compare two saved output folders.
+    """Print shapes and sample values per rank, or compare two folders of saved outputs.
 
     Example: pkb inspect runs/demo/1_allreduce/1_allreduce_triton/{reference,candidate}
     """
+    from pkb.problems.suite import find_suite
+
     if other is not None:
-        lines = _compared(_saved(Path(target)), _saved(other))
+        lines = _compare_ranks(_load_outputs(Path(target)), _load_outputs(other))
     elif Path(target).is_dir():
-        lines = _printed(_saved(Path(target)))
+        lines = _describe_outputs(_load_outputs(Path(target)))
     else:
-        lines = _inputs(o.chosen_suite(suite).load(target), nproc, dtype, o.chosen_size(size, m, n))
+        lines = _describe_inputs(find_suite(suite).load(target), nproc, dtype, o.parse_size(size, m, n))
     print("\n".join(lines))
     if any("DIFFERS" in line for line in lines):
         raise typer.Exit(1)
 
 
-def _saved(folder: Path) -> "dict[str, dict[str, Tensor]]":
-    """Rank file: tensor name: tensor."""
+def _load_outputs(folder: Path) -> "dict[str, dict[str, Tensor]]":
+    """Return the saved tensors by the name of the rank's file and by their own name."""
     import torch
 
     files = sorted(folder.glob("rank_*.pt"), key=lambda path: (len(path.name), path.name))
@@ -58,26 +64,25 @@ def _saved(folder: Path) -> "dict[str, dict[str, Tensor]]":
     return found
 
 
-def _printed(ranks: "dict[str, dict[str, Tensor]]") -> list[str]:
+def _describe_outputs(ranks: "dict[str, dict[str, Tensor]]") -> list[str]:
     from pkb.base.tensors import describe_tensor
 
-    return [line for rank, tensors in ranks.items() for line in (rank, *_indented(tensors, describe_tensor))]
+    lines = []
+    for rank, tensors in ranks.items():
+        lines += [rank, *(f"  {describe_tensor(name, tensor)}" for name, tensor in tensors.items())]
+    return lines
 
 
-def _indented(tensors: dict[str, Any], line: Any) -> list[str]:
-    return [f"  {line(name, tensor)}" for name, tensor in tensors.items()]
-
-
-def _compared(ours: "dict[str, dict[str, Tensor]]", theirs: "dict[str, dict[str, Tensor]]") -> list[str]:
+def _compare_ranks(ours: "dict[str, dict[str, Tensor]]", theirs: "dict[str, dict[str, Tensor]]") -> list[str]:
     lines = []
     for rank in sorted(ours | theirs):
         lines.append(rank)
         one, two = ours.get(rank, {}), theirs.get(rank, {})
-        lines += [f"  {name}: {_difference(one.get(name), two.get(name))}" for name in sorted(one | two)]
+        lines += [f"  {name}: {_compare_tensors(one.get(name), two.get(name))}" for name in sorted(one | two)]
     return lines
 
 
-def _difference(one: "Tensor | None", two: "Tensor | None") -> str:
+def _compare_tensors(one: "Tensor | None", two: "Tensor | None") -> str:
     if one is None or two is None:
         return f"DIFFERS: only in the {'first' if two is None else 'second'} folder"
     if one.shape != two.shape or one.dtype != two.dtype:
@@ -93,13 +98,13 @@ def _difference(one: "Tensor | None", two: "Tensor | None") -> str:
     return f"DIFFERS in {differing} of {gap.numel()} elements; worst at flat index {worst}: {values}"
 
 
-def _inputs(problem: "Problem", nproc: int | None, dtype: str, size: Any) -> list[str]:
+def _describe_inputs(problem: "Problem", nproc: int | None, dtype: str, size: Any) -> list[str]:
     from torch import Tensor
 
     from pkb.base.tensors import describe_tensor
 
     lines = []
-    world = nproc or problem.usual_world
+    world = nproc or problem.default_world
     for rank in range(world):
         case = problem.case(size, dtype, world, rank, seed=rank + 1)
         lines.append(f"rank {rank}")

@@ -1,25 +1,22 @@
-"""`pkb prompt`: the text that a model would be sent. No model is called."""
-
-from typing import Annotated
+"""`pkb prompt`: print the text that a model is sent. No model is called."""
 
 import typer
 
-from pkb.cli.prompt_options import Wanting
-from pkb.cli.shared_options import sharing
+from pkb.cli import _options as o
+from pkb.cli._prompt_options import PromptOptions
+from pkb.cli._shared_options import add_options
 
 
 def register(app: typer.Typer) -> None:
     app.command("prompt")(prompt)
 
 
-@sharing(Wanting)
-def prompt(
-    wanting: Wanting, problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")]
-) -> None:
+@add_options(PromptOptions)
+def prompt(options: PromptOptions, problem: o.ProblemName) -> None:
     """Print the prompt for one problem.
 
     Example: pkb prompt 13 --backend cuda --hardware h100_8 --precision bf16
     """
-    from pkb.generate.prompt import prompt_for
+    from pkb.generate.prompt import write_prompt
 
-    print(prompt_for(wanting.problems_of.load(problem), wanting.wanted()), end="")
+    print(write_prompt(options.chosen_suite.load(problem), options.make_request()), end="")

@@ -1,36 +1,37 @@
-"""`pkb refine`: ask a model for kernels in several turns, each told what became of the one before."""
+"""`pkb refine`: ask a model for kernels in several turns, each with feedback on the turn before."""
 
 from typing import Annotated
 
 import typer
 
-from pkb.cli import options as o
-from pkb.cli.generation_options import Asking
-from pkb.cli.shared_options import sharing
+from pkb.cli import _options as o
+from pkb.cli._generation_options import GenerationOptions
+from pkb.cli._shared_options import add_options
 
 
 def register(app: typer.Typer) -> None:
     app.command("refine")(refine)
 
 
-@sharing(Asking)
+@add_options(GenerationOptions)
 def refine(
-    asking: Asking,
+    options: GenerationOptions,
     problems: o.Problems,
-    turns: Annotated[int, typer.Option(min=1, help="Answers per sample. More may be asked for later.")] = 3,
+    turns: Annotated[int, typer.Option(min=1, help="Answers per sample; a later run may ask for more.")] = 3,
     feedback: Annotated[
-        str, typer.Option(help="What a turn is told: g, the last kernel; ge, what the judge saw too; gep, times too.")
+        str,
+        typer.Option(help="What a turn is shown: g, the last kernel; ge, also what the judge found; gep, also times."),
     ] = "gep",
 ) -> None:
-    """Ask a model for kernels in several turns. The best is kept. Run it again to go on where it stopped.
+    """Ask a model for kernels in several turns and keep the best. Run it again to go on where it stopped.
 
     Example: pkb refine 1-8 --model openai/gpt-5 --turns 4 --backend triton --run runs/turns --max-cost 20
     """
     from pkb.generate.author import Sampler
-    from pkb.generate.experiment import Method
-    from pkb.generate.feedback import feedback_named
+    from pkb.generate.experiment import SamplingMethod
+    from pkb.generate.feedback import parse_feedback_kind
 
-    method = Method(turns, feedback_named(feedback))
-    experiments, model = asking.planned(problems, method), asking.asked()
-    with asking.judging(experiments, profiled="p" in feedback) as judging:
-        asking.carry_out(experiments, Sampler(model, asking.budget), judging)
+    method = SamplingMethod(turns, parse_feedback_kind(feedback))
+    experiments, model = options.plan_experiments(problems, method), options.make_model()
+    with options.open_engine(experiments, profiled="p" in feedback) as judging:
+        options.carry_out(experiments, Sampler(model, options.budget), judging)

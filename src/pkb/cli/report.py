@@ -1,18 +1,15 @@
-"""`pkb report`: what runs came to."""
+"""`pkb report`: summarise runs in tables and files."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pkb.cli import options as o
+from pkb.cli import _options as o
 from pkb.errors import UsageError
 
 if TYPE_CHECKING:
     from pkb.report.cells import Table
-
-_PIPE_WIDTH = 240
 
 
 def register(app: typer.Typer) -> None:
@@ -20,26 +17,34 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `pkb eval --out` wrote.")],
-    out: Annotated[Path | None, typer.Option(help="Where the files go; without it RUN/report, of the first.")] = None,
+    runs: o.Runs,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files.", show_default="the folder report in the first run")
+    ] = None,
     formats: Annotated[
         str, typer.Option("--format", help="Files to write, with commas: md, csv, json, html; or none.")
     ] = "md,csv,json,html",
-    p: Annotated[float, typer.Option("--p", min=0.0, help="What is fast: more than p times as fast.")] = 1.0,
+    p: Annotated[
+        float,
+        typer.Option(
+            "--p", min=0.0, help="A kernel counts as fast if it is more than p times as fast as the reference."
+        ),
+    ] = 1.0,
     suite: o.SuiteName = "parallel",
 ) -> None:
-    """Report runs: tables here, and files with one page to look into every sample. Two runs are compared.
+    """Print tables about runs, and write files, one of them a page that shows every sample. Two runs are compared.
 
     Example: pkb report runs/before runs/after --out report
     """
-    from pkb.cli.terminal import safe
+    from pkb.cli._terminal import make_printable
+    from pkb.problems.suite import find_suite
     from pkb.report import Report
 
-    wanted = _formats(formats)
+    wanted = _parse_formats(formats)
     found = Report.of(runs, p)
-    # First: whoever reads the tables through `head` wants the files all the same.
-    written = found.write(out or runs[0] / "report", wanted, o.chosen_suite(suite))
-    print(*(safe(text, len(text)) for text in (found.subtitle, *found.notices)), sep="\n")
+    # The files come first: `pkb report RUN | head` must write them too.
+    written = found.write(out or runs[0] / "report", wanted, find_suite(suite))
+    print(*(make_printable(text, len(text)) for text in (found.subtitle, *found.notices)), sep="\n")
     for table in found.tables:
         if table.rows:
             _print(table)
@@ -47,7 +52,7 @@ def report(
         print(f"written: {path}")
 
 
-def _formats(text: str) -> list[str]:
+def _parse_formats(text: str) -> list[str]:
     from pkb.report import FILES
 
     names = [] if text == "none" else [name.strip() for name in text.split(",")]
@@ -58,18 +63,17 @@ def _formats(text: str) -> list[str]:
 
 
 def _print(table: "Table") -> None:
-    from rich.console import Console
-    from rich.table import Table as Shown
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    from pkb.cli.terminal import safe
+    from pkb.cli._terminal import make_console, make_printable
 
-    # A pipe has no width: nothing is folded there.
-    console = Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
-    shown = Shown(box=None, pad_edge=False)
+    shown = RichTable(box=None, pad_edge=False)
     for column in table.columns:
-        shown.add_column(Text(safe(column.name)), justify="right" if column.number else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if column.number else "left"
+        shown.add_column(Text(make_printable(column.name)), justify=justify, overflow="fold")
     for row in table.rows:
-        shown.add_row(*(Text(safe(cell.text)) for cell in row))
-    title, note = Text(f"\n{safe(table.title)}", "bold"), Text(safe(table.note, len(table.note)), "dim")
-    console.print(title, note, shown, sep="\n")
+        shown.add_row(*(Text(make_printable(cell.text)) for cell in row))
+    title = Text(f"\n{make_printable(table.title)}", "bold")
+    note = Text(make_printable(table.note, len(table.note)), "dim")
+    make_console().print(title, note, shown, sep="\n")

@@ -1,12 +1,16 @@
-"""`pkb show`: one problem, as a model is shown it, and its facts."""
+"""`pkb show`: print one problem as models see it, with its sizes and costs."""
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from pkb.cli import options as o
+from pkb.cli import _options as o
+
+if TYPE_CHECKING:
+    from pkb.problems.problem import Problem
+    from pkb.problems.suite import Suite
 
 
 def register(app: typer.Typer) -> None:
@@ -14,30 +18,38 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    problem: Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")],
+    problem: o.ProblemName,
     suite: o.SuiteName = "parallel",
     nproc: o.UsualNproc = None,
     dtype: o.Dtype = "bfloat16",
     as_json: o.Json = False,
 ) -> None:
-    """Print a problem's reference, its sizes and the least work it asks of a rank.
+    """Print a problem's reference, its sizes, and the least work that it takes.
 
     Example: pkb show 13 --nproc 8 --dtype bfloat16
     """
-    found = o.chosen_suite(suite).load(problem)
-    world = nproc or found.usual_world
-    costs = {name: _cost(found, name, dtype, world) for name in found.sizes}
+    from pkb.problems.suite import find_suite
+
+    found = _find_problem(find_suite(suite), problem)
+    world = nproc or found.default_world
+    costs = {name: _find_most_work(found, name, dtype, world) for name in found.sizes}
     if as_json:
         facts = {"problem": found.stem, "category": found.category, "source": found.source, "costs": costs}
-        print(json.dumps(facts | {"shown": found.shown()}, indent=1))
+        print(json.dumps(facts | {"shown": found.show_source()}, indent=1))
         return
     _print(found, costs, dtype, world)
 
 
-def _cost(problem: Any, size: str, dtype: str, world: int) -> dict[str, float]:
-    """The most that any rank has to do."""
-    costs = [problem.cost(problem.case(size, dtype, world, rank)) for rank in range(world)]
-    return problem.sizes[size].facts() | {
+def _find_problem(suite: "Suite", key: str) -> "Problem":
+    """Return a problem as its file declares it; a model is loaded, because torch must count the work of its forward."""
+    found = suite.read_problem(key)
+    return suite.load(key) if found.builds else found
+
+
+def _find_most_work(problem: "Problem", size: str, dtype: str, world: int) -> dict[str, float]:
+    """Return the size, and of each resource the least work of the rank that needs most of it."""
+    costs = problem.rank_costs(size, dtype, world)
+    return problem.sizes[size].describe() | {
         "flops": max(c.flops for c in costs),
         "hbm_bytes": max(c.hbm for c in costs),
         "egress_bytes": max(c.link.egress for c in costs),
@@ -45,27 +57,29 @@ def _cost(problem: Any, size: str, dtype: str, world: int) -> dict[str, float]:
     }
 
 
-def _print(problem: Any, costs: dict[str, dict[str, float]], dtype: str, world: int) -> None:
-    from rich.console import Console
+def _print(problem: "Problem", costs: dict[str, dict[str, float]], dtype: str, world: int) -> None:
     from rich.syntax import Syntax
     from rich.table import Table
 
+    from pkb.cli._terminal import make_console
+
+    console = make_console()
     print(f"{problem.stem}: {problem.category}, from {problem.source}\n")
     if problem.degenerate:
         print(f"degenerate: {problem.degenerate}\n")
     if sys.stdout.isatty():
-        Console().print(Syntax(problem.shown(), "python", background_color="default"))
+        console.print(Syntax(problem.show_source(), "python", background_color="default"))
     else:
-        print(problem.shown())
+        print(problem.show_source())
     headings = [key for key in next(iter(costs.values())) if key != "size"]
-    table = Table(box=None, pad_edge=False, title=f"at least, per rank, {world} ranks, {dtype}", title_justify="left")
+    table = Table(box=None, pad_edge=False, title=f"least work per rank, {world} ranks, {dtype}", title_justify="left")
     table.add_column("size")
     for heading in headings:
         table.add_column(heading, justify="right")
     for name, cost in costs.items():
-        table.add_row(name, *(_short(cost[heading]) for heading in headings))
-    Console().print(table)
+        table.add_row(name, *(_shorten(cost[heading]) for heading in headings))
+    console.print(table)
 
 
-def _short(value: float) -> str:
+def _shorten(value: float) -> str:
     return str(value) if value < 100_000 and value == int(value) else f"{value:.3g}"

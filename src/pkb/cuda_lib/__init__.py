@@ -14,8 +14,8 @@ The shape of a kernel that uses it:
         ...
     }
 
-Block b works on the same share on every rank, so that meeting its namesakes is all the waiting it needs. The grid
-comes from `exchange(...).programs`: all blocks of all ranks must be resident together.
+Block b works on the same share on every rank, so it only needs to wait for block b of the other ranks. The grid comes
+from `exchange(...).programs`: all blocks of all ranks must be resident together.
 """
 
 from collections.abc import Iterable
@@ -27,13 +27,12 @@ import torch
 
 from pkb.cuda_lib import _nvrtc
 from pkb.cuda_lib._driver import Kernel as Kernel
-from pkb.cuda_lib._log import CompileError as CompileError
-from pkb.cuda_lib._log import trimmed as trimmed
+from pkb.cuda_lib._nvrtc import CompileError as CompileError
 from pkb.symmetric import Exchange as Exchange
 from pkb.symmetric import exchange as exchange
 
 GEMM_TILE, GEMM_THREADS, GEMM_SHARED = 128, 256, 75776
-"""What `pkb::gemm_tile` works on, and needs: rows and columns, threads, bytes of shared memory."""
+"""What `pkb::gemm_tile` needs: rows and columns of a tile, threads of a block, bytes of shared memory."""
 
 _HEADERS = ("ptx.cuh", "pkb.cuh", "gemm.cuh")
 _SCALARS = {torch.float32: "float", torch.bfloat16: "pkb::bf16", torch.float16: "pkb::f16"}
@@ -52,29 +51,29 @@ def compile(
 def compile(
     source: str, name: str, /, *names: str, options: Iterable[str] = (), dtype: torch.dtype | None = None
 ) -> Kernel | tuple[Kernel, ...]:
-    """The kernels of these names, compiled once in this process. Raises CompileError with the compiler's errors.
+    """Return the kernels of these names, compiled once in this process. Raise CompileError with the compiler's errors.
 
-    `dtype` is called `scalar` in the source. `options` are NVRTC's, such as -DWORLD=4; definitions hold for the
-    source alone, not for the header.
+    `dtype` is called `scalar` in the source. `options` are NVRTC's, such as -DWORLD=4; definitions hold only for
+    the source, not for the header.
     """
-    kernels = _compiled(source, (name, *names), tuple(options), dtype)
+    kernels = _compile_once(source, (name, *names), tuple(options), dtype)
     return kernels if names else kernels[0]
 
 
 def cdiv(count: int, size: int) -> int:
-    """How many pieces of this size hold so many."""
+    """Return the number of pieces of this size that hold `count` elements."""
     return -(-count // size)
 
 
 def whole_packs(elements: int, dtype: torch.dtype) -> int:
-    """So many elements, rounded up to whole packs of 16 bytes: what follows them is aligned."""
+    """Round a number of elements up to whole packs of 16 bytes, so that what follows them is aligned."""
     pack = 16 // dtype.itemsize
     return cdiv(elements, pack) * pack
 
 
 def full_source(source: str, dtype: torch.dtype | None = None, options: Iterable[str] = ()) -> str:
-    """What the compiler is given: the header, definitions, then the source, whose lines count from 1."""
-    lines = [_header(), *(_definition(option) for option in options if option.startswith("-D"))]
+    """Return what is compiled: the header, definitions, then the source, whose lines count from 1."""
+    lines = [_read_header(), *(_define(option) for option in options if option.startswith("-D"))]
     if dtype is not None:
         if dtype not in _SCALARS:
             raise TypeError(f"there is no CUDA kernel for {dtype}; use one of {', '.join(map(str, _SCALARS))}")
@@ -83,20 +82,20 @@ def full_source(source: str, dtype: torch.dtype | None = None, options: Iterable
 
 
 @cache
-def _compiled(
+def _compile_once(
     source: str, names: tuple[str, ...], options: tuple[str, ...], dtype: torch.dtype | None
 ) -> tuple[Kernel, ...]:
     flags = [option for option in options if not option.startswith("-D")]
-    image, symbols = _nvrtc.compiled(full_source(source, dtype, options), names, flags)
+    image, symbols = _nvrtc.compile_source(full_source(source, dtype, options), names, flags)
     return tuple(Kernel(name, image, symbol) for name, symbol in zip(names, symbols, strict=True))
 
 
-def _definition(option: str) -> str:
-    name, given, value = option.removeprefix("-D").partition("=")
-    return f"#define {name} {value if given else 1}"
+def _define(option: str) -> str:
+    name, equals, value = option.removeprefix("-D").partition("=")
+    return f"#define {name} {value if equals else 1}"
 
 
 @cache
-def _header() -> str:
+def _read_header() -> str:
     folder = Path(__file__).parent
     return "".join(f'#line 1 "{name}"\n{(folder / name).read_text()}' for name in _HEADERS)

@@ -1,4 +1,4 @@
-"""Loading and launching compiled kernels through the CUDA driver."""
+"""Loads and launches compiled kernels through the CUDA driver."""
 
 import ctypes
 import struct
@@ -28,26 +28,28 @@ class Kernel:
         self._allowed_shared = _ALWAYS_ALLOWED_SHARED
 
     def __call__(self, grid: Dim, block: Dim, *args: Any, shared: int = 0) -> None:
-        words = (ctypes.c_int64 * len(args))(*(self._word(arg, k) for k, arg in enumerate(args)))
+        words = (ctypes.c_int64 * len(args))(*(self._pack(arg, k) for k, arg in enumerate(args)))
         base = ctypes.addressof(words)
         places = (ctypes.c_void_p * len(args))(*range(base, base + 8 * len(args), 8))
         if shared > self._allowed_shared:
-            _check(_driver().cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED_SIZE, shared), self.name)
+            _check(_load_driver().cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED_SIZE, shared), self.name)
             self._allowed_shared = shared
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        result = _driver().cuLaunchKernel(self._function, *_three(grid), *_three(block), shared, stream, places, None)
+        result = _load_driver().cuLaunchKernel(
+            self._function, *_pad_to_three(grid), *_pad_to_three(block), shared, stream, places, None
+        )
         _check(result, f"{self.name} with grid {grid}, block {block}, {shared} bytes of shared memory")
 
     @cached_property
     def _function(self) -> ctypes.c_void_p:
-        """Loaded at the first launch, when the device is in use already."""
+        """The function, loaded at the first launch, when the device is in use already."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        _check(_driver().cuModuleLoadData(ctypes.byref(module), self._image), self.name)
-        _check(_driver().cuModuleGetFunction(ctypes.byref(function), module, self._symbol.encode()), self.name)
+        _check(_load_driver().cuModuleLoadData(ctypes.byref(module), self._image), self.name)
+        _check(_load_driver().cuModuleGetFunction(ctypes.byref(function), module, self._symbol.encode()), self.name)
         return function
 
-    def _word(self, arg: Any, place: int) -> int:
-        """The argument in 64 bits, of which a kernel reads the lower ones that it declares."""
+    def _pack(self, arg: Any, place: int) -> int:
+        """Return the argument in 64 bits, of which a kernel reads the lower ones that it declares."""
         match arg:
             case torch.Tensor() if arg.is_cuda:
                 return arg.data_ptr()
@@ -63,18 +65,18 @@ class Kernel:
         )
 
 
-def _three(dim: Dim) -> tuple[int, ...]:
+def _pad_to_three(dim: Dim) -> tuple[int, ...]:
     sizes = (dim,) if isinstance(dim, int) else dim
     return (*sizes, 1, 1)[:3]
 
 
 @cache
-def _driver() -> ctypes.CDLL:
+def _load_driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
 def _check(result: int, what: str) -> None:
     if result:
         text = ctypes.c_char_p()
-        _driver().cuGetErrorString(result, ctypes.byref(text))
+        _load_driver().cuGetErrorString(result, ctypes.byref(text))
         raise RuntimeError(f"CUDA error {result} ({(text.value or b'unknown').decode()}) in {what}")

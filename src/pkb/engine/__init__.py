@@ -1,11 +1,10 @@
-"""Where judgements are made: submit a job, get its record later.
+"""Engines make judgements: submit a job, get its record later.
 
-One module each, holding ENGINE, which is named by its module; adding one is adding its file (docs/adding-an-engine.md).
+An engine is one module with an ENGINE, here or in a folder of PKB_PLUGINS; the module's name is the engine's
+(docs/adding-an-engine.md).
 """
 
-import importlib
 import json
-import pkgutil
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from pkb.base.plugins import list_modules, list_plugin_folders, load_object
 from pkb.base.schema import dump, parse
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
@@ -20,6 +20,8 @@ from pkb.problems.problem import Problem
 from pkb.problems.suite import find_suite, name_suite
 from pkb.record import Record
 from pkb.settings import JudgementSettings, ProblemSettings
+
+__path__ += list_plugin_folders("engines")
 
 
 class Phase(StrEnum):
@@ -52,7 +54,7 @@ class Job:
     out: str | None = None
     """The sample's folder, where the record is written; None writes nothing."""
     fresh: bool = False
-    """Whether its inputs come from seeds that no earlier judgement has used."""
+    """Whether the inputs must come from seeds that no earlier judgement has used."""
 
     @classmethod
     def of(
@@ -81,7 +83,7 @@ class Job:
     def load_problem(self) -> Problem:
         return find_suite(self.suite).load(self.problem)
 
-    def candidate(self) -> Candidate:
+    def make_candidate(self) -> Candidate:
         return Candidate.of(self.source.encode(errors="surrogateescape"), self.name, self.backend)
 
     def to_json(self) -> str:
@@ -100,23 +102,27 @@ class Site:
     platform: str = "auto"
     sandbox: str = "auto"
     builders: int = 2
-    """Candidates that are compiled at the same time, before their judgement."""
+    """The number of candidates that are compiled at the same time, before their judgement."""
 
 
 class Engine(Protocol):
+    """A module's ENGINE is called with a Site and returns an Engine."""
+
     def submit(self, job: Job, on_phase: OnPhase = lambda phase: None) -> Future[Record]:
-        """Return at once; the future has the record, or the exception of a machine that failed."""
+        """Return at once. The future gets the record, or an exception where the job could not be judged."""
 
     def close(self) -> None:
-        """Drop jobs that have not begun, end those that have, without a record; no rank is left running."""
+        """Drop the jobs that have not begun, end the others without a record, and leave no process running."""
 
 
 def list_engines() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    """Return the names of all engines, without importing them."""
+    return list_modules(__path__)
 
 
 def make_engine(name: str, site: Site) -> Engine:
-    """Return a new engine. Only its own module is imported: others may need what is not installed."""
+    """Return a new engine. Only its own module is imported: other engines may need packages that are missing."""
     if name not in list_engines():
         raise UsageError(f"unknown engine {name!r}; choose from {', '.join(list_engines())}")
-    return importlib.import_module(f"{__name__}.{name}").ENGINE(site)
+    engine: Engine = load_object(f"{__name__}.{name}", "ENGINE")(site)
+    return engine

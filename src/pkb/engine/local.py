@@ -1,4 +1,4 @@
-"""Judgements on this machine: one at a time, while other candidates are being compiled."""
+"""Judges on this machine: one candidate at a time, while others are compiled."""
 
 import contextlib
 import threading
@@ -6,13 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from pkb.engine import Job, OnPhase, Phase, Site
-from pkb.failure import Failure
-from pkb.judge.building import cache
-from pkb.judge.building.build import entry_of
 from pkb.judge.judge import Judge
-from pkb.judge.screening import admit
-from pkb.judge.state import Seen
-from pkb.record import Record, Verdict
+from pkb.platforms import host_platform
+from pkb.record import Record
 from pkb.settings import Limits
 
 
@@ -24,14 +20,14 @@ class LocalEngine:
     """Use as a context manager, or call close()."""
 
     def __init__(self, site: Site | str = "auto", limits: Limits | None = None):
-        """`site` may be the platform alone."""
+        """`site` may be the name of the platform."""
         self.site = Site(site) if isinstance(site, str) else site
         self.judge = Judge(self.site.platform, limits, self.site.sandbox)
         self._limits = limits
-        self._building = ThreadPoolExecutor(self.site.builders, "build")
-        self._judging = ThreadPoolExecutor(1, "judge")
+        self._build_threads = ThreadPoolExecutor(self.site.builders, "build")
+        self._judge_thread = ThreadPoolExecutor(1, "judge")
         self._closing = threading.Event()
-        self._mine = threading.local()
+        self._thread_local = threading.local()
         self._builders: list[Judge] = []
         self._under_way: set[Future[Record]] = set()
 
@@ -45,54 +41,49 @@ class LocalEngine:
         record: Future[Record] = Future()
         self._under_way.add(record)
         record.add_done_callback(self._under_way.discard)
-        self._building.submit(self._prepare, job, on_phase, record)
+        self._build_threads.submit(self._prepare, job, on_phase, record)
         return record
 
     def close(self) -> None:
         self._closing.set()
         for builder in self._builders:
             builder.interrupt()
-        for pool in (self._building, self._judging):
-            pool.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._build_threads, self._judge_thread):
+            threads.shutdown(wait=True, cancel_futures=True)
         for record in list(self._under_way):
             record.cancel()
         for judge in (*self._builders, self.judge):
             judge.close()
 
     def _prepare(self, job: Job, on_phase: OnPhase, record: Future[Record]) -> None:
-        """Compile what there is to compile, then wait for the judge."""
+        """Compile the candidate's extensions, then queue the job for the judge."""
         try:
-            entry = entry_of(job.candidate())
-            if entry and not cache.touch(entry):
+            if self.judge.needs_build(job.make_candidate(), job.asked):
                 on_phase(Phase.BUILDING)
-                self._compile(job)
+                self._build(job)
             on_phase(Phase.QUEUED)
         except Exception as error:
             record.set_exception(error)
             return
         with contextlib.suppress(RuntimeError):
             # Raised once the engine is closed, which cancels the record.
-            self._judging.submit(self._judge, job, on_phase, record)
+            self._judge_thread.submit(self._judge, job, on_phase, record)
 
-    def _compile(self, job: Job) -> None:
-        """Into the cache. What does not compile, the judge is on_phase of, so that it does not try again."""
-        candidate = job.candidate()
-        try:
-            admit(candidate, job.asked.track)
-            builder = self._builder()
-            self._go_on("build")
-            builder.make_ready(builder.pose(job.load_problem(), job.posed), candidate, Seen())
-        except Failure as failure:
-            if failure.verdict is Verdict.BUILD_FAILED:
-                self.judge.unbuildable[candidate.digest] = failure
+    def _build(self, job: Job) -> None:
+        """Compile into the cache. Where that fails, the judge gets the failure, so that it does not compile again."""
+        builder, candidate = self._find_builder(), job.make_candidate()
+        # With a nursery from here on, which close() hangs up, the build cannot outlive the engine.
+        builder.begin_nursery()
+        self._stop_if_closing("build")
+        if failure := builder.build_ahead(builder.pose(job.load_problem(), job.posed), candidate):
+            self.judge.unbuildable[candidate.digest] = failure
 
-    def _builder(self) -> Judge:
-        """This thread's own, with its nursery up. Compilers need no GPU, whatever the platform of the ranks."""
-        if not hasattr(self._mine, "judge"):
-            self._mine.judge = Judge("cpu", self._limits, self.site.sandbox)
-            self._builders.append(self._mine.judge)
-        builder: Judge = self._mine.judge
-        _ = builder.nursery
+    def _find_builder(self) -> Judge:
+        """Return this thread's own judge for compiling, on the host: compilers need no GPU."""
+        if not hasattr(self._thread_local, "builder"):
+            self._thread_local.builder = Judge(host_platform().name, self._limits, self.site.sandbox)
+            self._builders.append(self._thread_local.builder)
+        builder: Judge = self._thread_local.builder
         return builder
 
     def _judge(self, job: Job, on_phase: OnPhase, record: Future[Record]) -> None:
@@ -108,10 +99,10 @@ class LocalEngine:
         if job.fresh:
             self.judge.draw_new_seeds()
         setup, out = self.judge.pose(job.load_problem(), job.posed), Path(job.out) if job.out else None
-        return self.judge.judge(setup, job.candidate(), job.asked, out=out, progress=self._go_on)
+        return self.judge.judge(setup, job.make_candidate(), job.asked, out=out, progress=self._stop_if_closing)
 
-    def _go_on(self, step: str) -> None:
-        """A judgement asks before each of its steps; between them, its own deadlines hold."""
+    def _stop_if_closing(self, step: str) -> None:
+        """Raise Stopped once the engine is closed. A judgement calls this before each of its steps."""
         if self._closing.is_set():
             raise Stopped
 

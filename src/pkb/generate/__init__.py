@@ -1,6 +1,7 @@
 """Asks language models for kernels: problem → prompt → model → candidate, and on to the judge.
 
-`prompt` assembles the text from `template`, `arguments`, `outline` and `examples`; `model` asks; `extract` finds the
-candidate in the answer; `store` keeps all of it. An `experiment` is one sample, in one turn or in several, each told of
-the one before by `feedback`; an `author` writes within a `budget`; the `pipeline` takes many as far as they go.
+`prompt` writes the text from `template`, `argument_docs`, `outline` and `examples`; `model` sends it; `extract` finds
+the candidate in the answer; `sample_files` stores everything. An `experiment` is one sample, of one turn or of several,
+where `feedback` describes each turn to the next one. An `author` writes candidates within a `budget`, and the
+`pipeline` runs many experiments at once.
 """

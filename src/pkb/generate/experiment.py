@@ -1,7 +1,7 @@
 """One sample of one problem: a state machine whose state is what its files say, and nothing else.
 
-asked → answered → judged, then the next turn, until all turns are judged. Between turns the sample's own folder is
-brought up to date with the best of them.
+Each turn is asked for, answered and judged before the next one begins. After each turn the sample's own folder gets the
+files of the best turn so far.
 """
 
 import shutil
@@ -15,10 +15,10 @@ from typing import Any
 from pkb.base.atomic import write_whole
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
-from pkb.generate.feedback import follow_up
-from pkb.generate.model import Settings
-from pkb.generate.prompt import Wanted, prompt_for
-from pkb.generate.sample_files import Place, Turn, digest
+from pkb.generate.feedback import write_follow_up
+from pkb.generate.model import ModelSettings
+from pkb.generate.prompt import KernelRequest, write_prompt
+from pkb.generate.sample_files import Place, Turn, compute_digest
 from pkb.generate.template import Template
 from pkb.problems.problem import Problem
 from pkb.record import Record
@@ -26,7 +26,7 @@ from pkb.runs import RECORD, SOURCE
 
 
 class Stage(StrEnum):
-    """What has to be done next."""
+    """What has to be done next for a sample."""
 
     ASK = "ask"
     JUDGE = "judge"
@@ -34,16 +34,16 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Method:
-    """How an answer comes about, as far as it is no matter of the model or the prompt."""
+class SamplingMethod:
+    """How an answer is sampled: number of turns, feedback, and limits of an agent."""
 
     turns: int = 1
     feedback: str | None = None
-    """What a turn is told of the one before: g, ge or gep. None: there is one turn only, in the sample's own folder."""
+    """What a prompt says about the turn before: g, ge or gep. None: one turn only, in the sample's own folder."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else tells samples of one kind from those of another."""
+    """Further settings by which samples of one run must agree."""
     ending: str = "answer"
-    """The last section of the prompt."""
+    """The name of the prompt's last section."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -55,14 +55,14 @@ class Experiment:
     place: Place
     problem: Problem
     prompt: str
-    """Of the first turn."""
-    wanted: Wanted
-    settings: Settings
-    method: Method = field(default_factory=Method)
+    """The prompt of the first turn."""
+    request: KernelRequest
+    settings: ModelSettings
+    method: SamplingMethod = field(default_factory=SamplingMethod)
 
     @cached_property
     def texts(self) -> Template:
-        return self.wanted.texts(self.problem)
+        return self.request.load_texts(self.problem)
 
     @cached_property
     def turns(self) -> list[Turn]:
@@ -70,37 +70,38 @@ class Experiment:
             return [Turn(self.place.folder)]
         return [Turn(self.place.folder / "turns" / str(n), n) for n in range(1, self.method.turns + 1)]
 
-    def next(self, judged: bool) -> tuple[Stage, Turn]:
-        """What has to be done next, where answers are `judged` too, and for which turn."""
+    def find_next(self, judged: bool) -> tuple[Stage, Turn]:
+        """Return what has to be done next, and for which turn; `judged` says whether answers are judged too."""
         for turn in self.turns:
             if not turn.path.is_file():
                 return Stage.ASK, turn
-            if judged and not turn.record():
+            if judged and not turn.read_record():
                 return Stage.JUDGE, turn
         return Stage.NOTHING, self.turns[-1]
 
-    def prompt_of(self, turn: Turn) -> str:
+    def make_prompt(self, turn: Turn) -> str:
         if turn.number == 1:
             return self.prompt
-        return follow_up(self.prompt, self.turns[turn.number - 2], self.texts, self.method.feedback or "")
+        return write_follow_up(self.prompt, self.turns[turn.number - 2], self.texts, self.method.feedback or "")
 
-    def asked(self, prompt: str) -> dict[str, Any]:
-        """What identifies a request: an answer that says otherwise is not this one's."""
-        kernel = {"backend": self.wanted.backend, "precision": self.wanted.precision, "track": self.wanted.track}
-        return asdict(self.settings) | kernel | self.method.identity | {"prompt_sha256": digest(prompt)}
+    def identify_request(self, prompt: str) -> dict[str, Any]:
+        """Return the settings that identify a request: an answer with other settings is not this sample's."""
+        kernel = {"backend": self.request.backend, "precision": self.request.precision, "track": self.request.track}
+        return asdict(self.settings) | kernel | self.method.identity | {"prompt_sha256": compute_digest(prompt)}
 
-    def candidate(self, turn: Turn) -> Candidate:
-        """An answer without code is judged as an empty file: it counts."""
-        return Candidate.of(turn.source, self.place.name, self.wanted.backend)
+    def read_candidate(self, turn: Turn) -> Candidate:
+        """Return the candidate of a turn. An answer without code is an empty candidate: it counts."""
+        return Candidate.of(turn.source, self.place.name, self.request.backend)
 
-    def best(self) -> tuple[Turn, Record] | None:
-        """Right before wrong, then by the speed-up that is sure, then the later one; None where none is judged."""
-        judged = [(turn, record) for turn in self.turns if (record := turn.record())]
-        return max(judged, key=lambda pair: (*_merit(pair[1]), pair[0].number), default=None)
+    def find_best(self) -> tuple[Turn, Record] | None:
+        """Return the best judged turn, or None: correct ones first, then by the low end of the speed-up's interval,
+        then the later turn."""
+        judged = [(turn, record) for turn in self.turns if (record := turn.read_record())]
+        return max(judged, key=lambda pair: (*_make_sort_key(pair[1]), pair[0].number), default=None)
 
     def keep_best(self) -> None:
-        """Let the sample's own folder hold the best turn. Doing it again changes nothing."""
-        best = self.best() if self.method.feedback else None
+        """Copy the best turn's files to the sample's own folder. A second call changes nothing."""
+        best = self.find_best() if self.method.feedback else None
         if best is None:
             return
         turn, ours = best[0].folder, self.place.folder
@@ -111,40 +112,42 @@ class Experiment:
             if not (ours / name).is_file() or (ours / name).read_bytes() != content:
                 write_whole(ours / name, content)
 
-    def refuse_another(self) -> None:
-        """Raises UsageError where an answer that is there was asked for otherwise."""
-        if self.method.feedback and Turn(self.place.folder).facts():
-            raise UsageError(f"{self.place.folder} is no sample in turns; choose another --run")
+    def check_settings(self) -> None:
+        """Raise UsageError where an existing answer was generated with other settings."""
+        if self.method.feedback and Turn(self.place.folder).read_facts():
+            raise UsageError(f"{self.place.folder} holds a sample without turns; choose another --run")
         if not self.method.feedback and (self.place.folder / "turns").is_dir():
-            raise UsageError(f"{self.place.folder} is a sample in turns; choose another --run")
+            raise UsageError(f"{self.place.folder} holds a sample in turns; choose another --run")
         for turn in self.turns:
-            wanted = self.asked(self.prompt)
+            expected = self.identify_request(self.prompt)
             if turn.number > 1:
-                # What later turns are asked follows from the answers before.
-                del wanted["prompt_sha256"]
-            there = (turn.facts() or {}).get("asked", wanted)
-            if differing := ", ".join(key for key, value in wanted.items() if there.get(key) != value):
-                raise UsageError(f"{turn.folder} was asked for otherwise ({differing} differ); choose another --run")
+                # The prompt of a later turn follows from the answers before it.
+                del expected["prompt_sha256"]
+            found = (turn.read_facts() or {}).get("asked", expected)
+            if differing := ", ".join(key for key, value in expected.items() if found.get(key) != value):
+                raise UsageError(f"{turn.folder} was generated with other settings ({differing}); choose another --run")
 
 
 def plan(
     problems: Sequence[Problem],
-    wanted: Wanted,
-    settings: Settings,
+    request: KernelRequest,
+    settings: ModelSettings,
     samples: int,
     run: Path,
-    method: Method | None = None,
+    method: SamplingMethod | None = None,
 ) -> list[Experiment]:
-    """The samples of a run, the first of every problem before the second of any. Raises UsageError where one that is
-    there was asked for otherwise."""
-    how = method or Method()
-    prompts = {problem.stem: prompt_for(problem, wanted, how.ending) for problem in problems}
+    """Return the samples of a run, the first of every problem before the second of any.
+
+    Raises UsageError where an existing sample was generated with other settings.
+    """
+    how = method or SamplingMethod()
+    prompts = {problem.stem: write_prompt(problem, request, how.ending) for problem in problems}
     found = [
         Experiment(
             Place(run, problem.stem, settings.model, number),
             problem,
             prompts[problem.stem],
-            wanted,
+            request,
             settings,
             how,
         )
@@ -152,9 +155,9 @@ def plan(
         for problem in problems
     ]
     for experiment in found:
-        experiment.refuse_another()
+        experiment.check_settings()
     return found
 
 
-def _merit(record: Record) -> tuple[bool, float]:
-    return record.correct, record.timing["interval"][0] if record.timing else 0.0
+def _make_sort_key(record: Record) -> tuple[bool, float]:
+    return record.correct, record.timing.interval[0] if record.timing else 0.0

@@ -1,158 +1,160 @@
-"""What a model is told of its last kernel: from the record alone, less what nobody may learn from a judgement.
+"""What a model reads about its last kernel: taken from the record, without what only the judge may know.
 
-Expected values stay with the judge. So does all that a kernel could say about the size that no prompt names: what is
-raised or printed from that trial on is not repeated, only where and how it failed.
+Expected values stay with the judge. So does everything that a kernel could say about the hidden size: what is raised or
+printed from that trial on is left out, except for where and how the kernel failed.
 """
 
 import re
+from dataclasses import asdict
 from typing import Any
 
 from pkb.errors import UsageError
 from pkb.generate.sample_files import Turn
 from pkb.generate.template import Template
-from pkb.judge.setup.setup import FIRST_TIMED_TRIAL, HIDDEN_TRIAL, PROBE_TRIAL
-from pkb.record import Record, Verdict
+from pkb.record import Evidence, KernelTime, Record, Verdict
+from pkb.trial import Trial, TrialKind
 
 KINDS = ("g", "ge", "gep")
 _EARLY = ("start", "load", "build")
 """Phases before the first trial."""
-_OURS = ("kept", "floor")
-"""Checks after the last trial whose reasons hold nothing that a rank has said."""
-_TRIAL = re.compile(r"trial (\d+)")
+_OWN_CHECKS = ("kept", "floor")
+"""Checks after the last trial whose reasons repeat nothing that a rank has sent."""
+_CHECKED_TRIAL = re.compile(r"\btrial \d+")
+_WHERE = {TrialKind.CHECK: None, TrialKind.HIDDEN: "hidden", TrialKind.PROBE: "probe"}
+"""By kind of trial: the text of the template's `[where]` in place of what was raised or printed; None keeps that."""
+_LATE = "late"
+"""The text of `[where]` for everything else after the hidden trial."""
 _FRAME = re.compile(r"candidate\.py:\d+")
-_MOST_LINES, _MOST_LOG, _MOST_NAME = 20, 2000, 100
+_MAX_LINES, _MAX_LOG, _MAX_NAME, _MAX_KERNELS = 20, 2000, 100, 8
 
 
-def feedback_named(text: str) -> str:
+def parse_feedback_kind(text: str) -> str:
     if text not in KINDS:
         raise UsageError(f"--feedback takes {', '.join(KINDS)}, not {text!r}")
     return text
 
 
-def follow_up(prompt: str, last: Turn, template: Template, kinds: str) -> str:
-    """The prompt of the turn after `last`, which is judged."""
-    record = last.record()
-    assert record, "a turn is judged before the next is asked for"
-    parts = [prompt.strip(), _kernel(last, template)]
-    parts += [seen(record, template)] if "e" in kinds else []
-    parts += [speed(record, template)] if "p" in kinds else []
+def write_follow_up(prompt: str, last: Turn, template: Template, kinds: str) -> str:
+    """Return the prompt of the turn after `last`, which must have been judged."""
+    record = last.read_record()
+    assert record, "a turn is judged before the next one is asked for"
+    parts = [prompt.strip(), _describe_kernel(last, template)]
+    parts += [describe_verdict(record, template)] if "e" in kinds else []
+    parts += [describe_speed(record, template)] if "p" in kinds else []
     known = "unknown" if "e" not in kinds else "right" if record.correct else "wrong"
-    advice = template.filled("advice", known, {})
-    return "\n\n".join([*parts, _text(template, "next", advice=advice)]) + "\n"
+    advice = template.fill("advice", known, {})
+    return "\n\n".join([*parts, _fill_section(template, "next", advice=advice)]) + "\n"
 
 
-def seen(record: Record, template: Template) -> str:
-    """E: the verdict, and what there is to see of its cause."""
-    reason, details = _told(record, template)
-    if record.setup["world"] == 1:
-        reason = _of_the_only_rank(reason)
-    lines = "\n".join(details[:_MOST_LINES])
-    return _text(template, "execution", verdict=record.verdict.value, reason=reason, details=lines)
+def describe_verdict(record: Record, template: Template) -> str:
+    """Return the section `execution`: the verdict and what is known about its cause."""
+    reason, details = _explain_verdict(record, template)
+    if record.setup.world == 1:
+        reason = _drop_rank(reason)
+    lines = "\n".join(details[:_MAX_LINES])
+    return _fill_section(template, "execution", verdict=record.verdict.value, reason=reason, details=lines)
 
 
-def speed(record: Record, template: Template) -> str:
-    """P: times, and where they went."""
-    timing, profile = record.timing, record.profile or {}
+def describe_speed(record: Record, template: Template) -> str:
+    """Return the section `profile`: times, and the kernels in which they were spent."""
+    timing, profile = record.timing, record.profile
     if timing is None:
-        return _text(template, "untimed")
-    low, high = timing["interval"]
-    shares = {rank: f"{100 * share:.0f} %" for rank, share in profile.get("idle", {}).items()}
+        return _fill_section(template, "untimed")
+    low, high = timing.interval
+    shares = {rank: f"{100 * share:.0f} %" for rank, share in profile.idle.items()} if profile else {}
     idle = ", ".join(f"rank {rank} {share}" if len(shares) > 1 else share for rank, share in shares.items())
-    percent = timing.get("percent_of_roofline", {}).get("candidate")
-    rows = [_top(row, template) for row in profile.get("top", [])[:8]]
-    return _text(
+    percent = timing.percent_of_roofline.get("candidate")
+    rows = [_describe_kernel_time(row, template) for row in profile.top[:_MAX_KERNELS]] if profile else []
+    return _fill_section(
         template,
         "profile",
-        reference_us=f"{timing['reference_us']:.4g}",
-        candidate_us=f"{timing['candidate_us']:.4g}",
-        speedup=f"{timing['speedup']:.3g}",
+        reference_us=f"{timing.reference_us:.4g}",
+        candidate_us=f"{timing.candidate_us:.4g}",
+        speedup=f"{timing.speedup:.3g}",
         low=f"{low:.3g}",
         high=f"{high:.3g}",
-        light=template.filled("lines", "light", {"percent": f"{percent:.3g}"}) if percent else "",
-        idle=template.filled("lines", "idle", {"shares": idle}) if idle else "",
+        light=template.fill("lines", "light", {"percent": f"{percent:.3g}"}) if percent else "",
+        idle=template.fill("lines", "idle", {"shares": idle}) if idle else "",
         top="\n".join(rows),
     )
 
 
-def _kernel(turn: Turn, template: Template) -> str:
-    facts = turn.facts() or {}
+def _describe_kernel(turn: Turn, template: Template) -> str:
+    facts = turn.read_facts() or {}
     if facts.get("candidate") is None:
-        return _text(template, "no_code", turn=str(turn.number), notes="; ".join(facts.get("notes", [])))
+        return _fill_section(template, "no_code", turn=str(turn.number), notes="; ".join(facts.get("notes", [])))
     kernel = turn.source.decode(errors="replace")
-    return _text(template, "kernel", turn=str(turn.number), kernel=f"{kernel.rstrip()}\n")
+    return _fill_section(template, "kernel", turn=str(turn.number), kernel=f"{kernel.rstrip()}\n")
 
 
-def _told(record: Record, template: Template) -> tuple[str, list[str]]:
-    """The reason, and lines that explain it."""
+def _explain_verdict(record: Record, template: Template) -> tuple[str, list[str]]:
+    """Return the reason and the lines that explain it."""
     evidence = record.evidence
     if record.verdict in (Verdict.CORRECT, Verdict.REJECTED):
-        return record.reason, [_line(template, "finding", finding) for finding in _findings(record)]
-    if where := _late(record):
-        return _stripped(record, where, template)
-    if evidence.get("check") == "values":
-        return _line(template, "value", evidence), []
-    return record.reason, _causes(evidence, template)
+        findings = [*evidence.findings, *record.warnings]
+        return record.reason, [_fill_line(template, "finding", asdict(finding)) for finding in findings]
+    if where := _find_where(evidence):
+        return _redact_failure(record, where, template)
+    if evidence.check == "values":
+        return _fill_line(template, "value", vars(evidence) | evidence.details), []
+    return record.reason, _list_causes(evidence, template)
 
 
-def _of_the_only_rank(reason: str) -> str:
-    """Who has one rank has never heard of ranks."""
+def _drop_rank(reason: str) -> str:
+    """Return the reason without ranks: prompts for one GPU never mention ranks."""
     return reason.replace("rank 0, ", "").replace("rank 0", "it")
 
 
-def _late(record: Record) -> str | None:
-    """Where it failed, if its ranks had met the hidden size by then."""
-    evidence = record.evidence
-    trial = evidence.get("trial")
-    if trial is None and (found := _TRIAL.search(str(evidence.get("phase", "")))):
-        trial = int(found[1])
-    if trial is None:
-        return None if evidence.get("phase") in _EARLY or evidence.get("check") in _OURS else "late"
-    late = {HIDDEN_TRIAL: "hidden", PROBE_TRIAL: "probe"}
-    return late.get(trial, "late" if trial >= FIRST_TIMED_TRIAL else None)
+def _find_where(evidence: Evidence) -> str | None:
+    """Return the key of the template's `[where]` for a failure after the ranks saw the hidden size, or None."""
+    if evidence.trial:
+        return _WHERE.get(evidence.trial.kind, _LATE)
+    for kind in (TrialKind.HIDDEN, TrialKind.PROBE):
+        if str(Trial(kind)) in evidence.phase:
+            return _WHERE[kind]
+    if evidence.phase in _EARLY or evidence.check in _OWN_CHECKS or _CHECKED_TRIAL.search(evidence.phase):
+        return None
+    return _LATE
 
 
-def _stripped(record: Record, where: str, template: Template) -> tuple[str, list[str]]:
+def _redact_failure(record: Record, where: str, template: Template) -> tuple[str, list[str]]:
+    """Return a reason and lines that say where and how the candidate failed, in none of the candidate's own words."""
     evidence = record.evidence
     what = {
-        Verdict.WRONG: f"returned a wrong result ({evidence.get('check')})",
+        Verdict.WRONG: f"returned a wrong result ({evidence.check})",
         Verdict.HANG: "did not finish",
-        Verdict.CRASH: f"raised {_name(evidence['type'])}" if "type" in evidence else "was ended",
-    }.get(record.verdict, f"failed ({evidence.get('check')})")
-    ranks = evidence.get("ranks") or [evidence[name] for name in ("rank",) if name in evidence]
+        Verdict.CRASH: f"raised {_check_exception_name(evidence.type)}" if evidence.type else "was ended",
+    }.get(record.verdict, f"failed ({evidence.check})")
+    ranks = evidence.ranks or ([] if evidence.rank is None else [evidence.rank])
     who = f"rank {', '.join(map(str, ranks))}" if ranks else "it"
-    reason = _line(template, "stripped", {"who": who, "what": what, "where": template.filled("where", where, {})})
-    frames = [found[0] for line in evidence.get("traceback", []) if (found := _FRAME.match(line))]
-    return reason, [_line(template, "frame", {"frame": frame}) for frame in frames]
+    reason = _fill_line(template, "stripped", {"who": who, "what": what, "where": template.fill("where", where, {})})
+    frames = [found[0] for line in evidence.traceback if (found := _FRAME.match(line))]
+    return reason, [_fill_line(template, "frame", {"frame": frame}) for frame in frames]
 
 
-def _causes(evidence: dict[str, Any], template: Template) -> list[str]:
-    """Compiler output, frames, stacks of ranks that hang, and the log of one that has gone."""
-    errors = [_line(template, "error", {"error": line}) for line in evidence.get("errors", [])]
-    frames = [*evidence.get("traceback", []), *(f for stack in evidence.get("stacks", {}).values() for f in stack)]
-    frames = [_line(template, "frame", {"frame": line}) for line in dict.fromkeys(frames)]
-    log = str(evidence.get("log", "")).strip()[-_MOST_LOG:]
-    return [*errors, *frames, *([_line(template, "log", {"log": log})] if log else [])]
+def _list_causes(evidence: Evidence, template: Template) -> list[str]:
+    """Return lines with the compiler's errors, frames, stacks of ranks that hang, and the log of a rank that ended."""
+    errors = [_fill_line(template, "error", {"error": line}) for line in evidence.errors]
+    frames = [*evidence.traceback, *(frame for stack in evidence.stacks.values() for frame in stack)]
+    frames = [_fill_line(template, "frame", {"frame": line}) for line in dict.fromkeys(frames)]
+    log = evidence.log.strip()[-_MAX_LOG:]
+    return [*errors, *frames, *([_fill_line(template, "log", {"log": log})] if log else [])]
 
 
-def _findings(record: Record) -> list[dict[str, Any]]:
-    return [*record.evidence.get("findings", []), *record.warnings]
+def _describe_kernel_time(row: KernelTime, template: Template) -> str:
+    name = "".join(letter if letter.isprintable() else "?" for letter in row.name[:_MAX_NAME])
+    values = {"share": f"{100 * row.share:.0f}", "calls": row.calls, "us": f"{row.us:.1f}", "name": name}
+    return _fill_line(template, "top", values)
 
 
-def _top(row: dict[str, Any], template: Template) -> str:
-    name = "".join(letter if letter.isprintable() else "?" for letter in row["name"][:_MOST_NAME])
-    values = {"share": f"{100 * row['share']:.0f}", "calls": row["calls"], "us": f"{row['us']:.1f}", "name": name}
-    return _line(template, "top", values)
-
-
-def _name(type_name: Any) -> str:
-    """Of an exception, unless it is made up to say more."""
-    name = str(type_name)
+def _check_exception_name(name: str) -> str:
+    """Return the name of an exception's type, unless a candidate could have made it up to leak something."""
     return name if re.fullmatch(r"[A-Z][A-Za-z]{1,40}", name) else "an exception"
 
 
-def _text(template: Template, name: str, **values: str) -> str:
-    return template.filled("feedback", name, values).strip()
+def _fill_section(template: Template, name: str, **values: str) -> str:
+    return template.fill("feedback", name, values).strip()
 
 
-def _line(template: Template, name: str, values: dict[str, Any]) -> str:
-    return template.filled("lines", name, {key: str(value) for key, value in values.items()})
+def _fill_line(template: Template, name: str, values: dict[str, Any]) -> str:
+    return template.fill("lines", name, {key: str(value) for key, value in values.items()})

@@ -1,4 +1,4 @@
-"""What a library offers, without how it does it: the signatures and contracts that a model needs to call it."""
+"""Outlines a library file: the signatures and contracts that a model needs to call it, without the bodies."""
 
 import ast
 import re
@@ -9,28 +9,28 @@ _ONE_LINE = re.compile(r"^( *\S.*\)(?: const)?) \{.*\}$")
 
 
 def outline(path: Path) -> str:
-    return python_outline(path.read_text()) if path.suffix == ".py" else c_outline(path.read_text())
+    return outline_python(path.read_text()) if path.suffix == ".py" else outline_c(path.read_text())
 
 
-def python_outline(text: str) -> str:
-    """Public functions, classes and constants, with their docstrings."""
+def outline_python(text: str) -> str:
+    """Return a module's public functions, classes and constants, with their docstrings."""
     tree = ast.parse(text)
-    tree.body = [_cut(node) for node in _public(tree.body)]
+    tree.body = [_cut(node) for node in _keep_public(tree.body)]
     return ast.unparse(tree) + "\n"
 
 
-def _public(body: list[ast.stmt]) -> list[ast.stmt]:
+def _keep_public(body: list[ast.stmt]) -> list[ast.stmt]:
     kept: list[ast.stmt] = []
     for node in body:
         if _is_text(node):
-            # A docstring, of the module or of the constant or field before it.
+            # A docstring of the module, or of the constant or field before it.
             kept += [node] if not kept or not _is_text(kept[-1]) else []
-        elif _shown(node):
+        elif _is_public(node):
             kept.append(node)
     return kept
 
 
-def _shown(node: ast.stmt) -> bool:
+def _is_public(node: ast.stmt) -> bool:
     match node:
         case ast.FunctionDef() | ast.ClassDef():
             return not node.name.startswith("_") and not any(ast.unparse(d) == "overload" for d in node.decorator_list)
@@ -47,7 +47,7 @@ def _cut(node: ast.stmt) -> ast.stmt:
     if isinstance(node, ast.FunctionDef):
         node.body = [node.body[0] if _is_text(node.body[0]) else ast.Expr(ast.Constant(...))]
     elif isinstance(node, ast.ClassDef):
-        node.body = [_cut(inner) for inner in _public(node.body)]
+        node.body = [_cut(inner) for inner in _keep_public(node.body)]
     return node
 
 
@@ -55,8 +55,8 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def c_outline(text: str) -> str:
-    """Declarations and the comments over them; the bodies of functions are left out."""
+def outline_c(text: str) -> str:
+    """Return a header's declarations and the comments over them, without the bodies of functions."""
     kept: list[str] = []
     closing: str | None = None
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What a judgement leaves on disk: the record, the candidate, its logs, and both sides' outputs."""
+"""What a judgement leaves on disk: the record, the candidate, logs, and the outputs of reference and candidate."""
 
 from pathlib import Path
 from typing import Any
@@ -6,44 +6,46 @@ from typing import Any
 import torch
 
 from pkb.candidate import Candidate
-from pkb.judge.state import Seen
-from pkb.rank.profilers import TRACE
+from pkb.judge.state import State
+from pkb.protocol.profile_files import TRACE
 from pkb.record import Record
-from pkb.runs import keep
+from pkb.runs import save_record
+from pkb.trial import Trial
 
 
-def save(folder: Path, record: Record, candidate: Candidate, seen: Seen) -> None:
-    """record.json, candidate.py, trace.json, logs/rank_*.txt; {reference,candidate}/rank_*.pt of the last trial."""
+def save_artifacts(folder: Path, record: Record, candidate: Candidate, state: State) -> None:
+    """Write record.json, candidate.py, trace.json and logs/rank_*.txt; from the last trial whose outputs were fetched,
+    also {reference,candidate}/rank_*.pt."""
     folder.mkdir(parents=True, exist_ok=True)
-    for rank in range(record.setup["world"]):
-        if seen.logs:
-            _write(folder / "logs" / f"rank_{rank}.txt", seen.logs.text(rank))
-        _save_rank(folder, rank, seen)
-    if seen.profile:
-        seen.profile.write(folder / TRACE)
-    keep(folder, record, candidate.source)
+    for rank in range(record.setup.world):
+        if state.logs:
+            _write_text(folder / "logs" / f"rank_{rank}.txt", state.logs.text(rank))
+        _save_outputs(folder, rank, state)
+    if state.profile:
+        state.profile.write(folder / TRACE)
+    save_record(folder, record, candidate.source)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
 
 
-def _save_rank(folder: Path, rank: int, seen: Seen) -> None:
-    calls = sorted(call for call, owner in seen.outputs if owner == rank)
-    actual = {f"call_{call}": seen.outputs[call, rank] for call in calls}
-    _save(folder / "candidate" / f"rank_{rank}.pt", seen.trial, actual)
-    if seen.reference and calls:
+def _save_outputs(folder: Path, rank: int, state: State) -> None:
+    calls = sorted(call for call, owner in state.outputs if owner == rank)
+    actual = {f"call_{call}": state.outputs[call, rank] for call in calls}
+    _save_tensors(folder / "candidate" / f"rank_{rank}.pt", state.trial, actual)
+    if state.reference and calls:
         expected = {
-            f"call_{call}": [output.reference for output in seen.reference.calls[seen.trial, call, rank].outputs]
+            f"call_{call}": [output.reference for output in state.reference.calls[state.trial, call, rank].outputs]
             for call in calls
         }
-        _save(folder / "reference" / f"rank_{rank}.pt", seen.trial, expected)
+        _save_tensors(folder / "reference" / f"rank_{rank}.pt", state.trial, expected)
 
 
-def _save(path: Path, trial: int, outputs: dict[str, list[torch.Tensor]]) -> None:
-    """Plain containers only, so that `torch.load(..., weights_only=True)` reads it back."""
+def _save_tensors(path: Path, trial: Trial, outputs: dict[str, list[torch.Tensor]]) -> None:
+    """Write a file of plain containers, which `torch.load(..., weights_only=True)` reads."""
     if outputs:
         path.parent.mkdir(exist_ok=True)
-        content: dict[str, Any] = {"trial": trial, "outputs": outputs}
+        content: dict[str, Any] = {"trial": str(trial), "outputs": outputs}
         torch.save(content, path)

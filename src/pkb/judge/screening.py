@@ -1,16 +1,13 @@
 """The static screen as the judge asks it: reject, or let in with warnings."""
 
-from dataclasses import asdict
-from typing import Any
-
 from pkb.candidate import Candidate
 from pkb.failure import Failure
 from pkb.record import Verdict
-from pkb.screen import Severity, screen
+from pkb.screen import ScreenFinding, Severity, screen
 from pkb.settings import Track
 
 
-def admit(candidate: Candidate, track: Track) -> list[dict[str, Any]]:
+def admit(candidate: Candidate, track: Track) -> list[ScreenFinding]:
     """The warnings. Raises Failure when a finding rejects the candidate."""
     findings = screen(candidate.source, candidate.backend, track)
     grave = [finding for finding in findings if finding.severity is Severity.REJECT]
@@ -22,6 +19,6 @@ def admit(candidate: Candidate, track: Track) -> list[dict[str, Any]]:
             check="screen",
             rule=first.rule,
             line=first.line,
-            findings=[asdict(finding) for finding in findings],
+            findings=findings,
         )
-    return [asdict(finding) for finding in findings]
+    return findings

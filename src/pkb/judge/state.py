@@ -1,11 +1,10 @@
-"""What the judge has seen of one candidate so far: the record is made of it, however the judgement ends."""
+"""What is known about one candidate so far: the record is made of it, however the judgement ends."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pkb.failure import Failure
 from pkb.judge.correctness.check import Wrong
@@ -13,26 +12,27 @@ from pkb.judge.correctness.reference import Reference
 from pkb.judge.correctness.results import Outputs
 from pkb.judge.profiling.trace import Profile
 from pkb.judge.worlds.logs import Logs
-from pkb.record import Verdict
-from pkb.speedup import Timing
+from pkb.record import Evidence, Timing, Verdict
+from pkb.screen import ScreenFinding
+from pkb.trial import Trial, TrialKind
 
 
 @dataclass
-class Seen:
+class State:
     screened: bool = False
-    """Whether the static screen has let it pass."""
+    """Whether the static screen has let the candidate pass."""
     verdict: Verdict = Verdict.CORRECT
     reason: str = ""
-    evidence: dict[str, Any] = field(default_factory=dict)
-    warnings: list[dict[str, Any]] = field(default_factory=list)
+    evidence: Evidence = field(default_factory=Evidence)
+    warnings: list[ScreenFinding] = field(default_factory=list)
     libraries: Path | None = None
-    """Where its compiled extensions are; None when it has none."""
+    """Where the candidate's compiled extensions are; None when it has none."""
     reference: Reference | None = None
-    state: str = ""
-    """Of a model: where its weights came from."""
-    trial: int = 0
+    weights: str = ""
+    """For a model: where its weights came from."""
+    trial: Trial = field(default_factory=lambda: Trial(TrialKind.CHECK))
     outputs: Outputs = field(default_factory=dict)
-    """Of the last trial that handed any over."""
+    """The outputs of the last trial whose tensors were fetched."""
     library_calls: dict[str, int] = field(default_factory=dict)
     timing: Timing | None = None
     profile: Profile | None = None
@@ -41,16 +41,19 @@ class Seen:
 
     @property
     def expected(self) -> Reference:
+        """The reference's results, which are there once the reference has run."""
         assert self.reference, "the reference runs first"
         return self.reference
 
     def fail(self, failure: Failure) -> None:
+        """Take verdict, reason and evidence from what ended the judgement."""
         self.verdict, self.reason, self.evidence = failure.verdict, failure.reason, failure.evidence
         if isinstance(failure, Wrong):
             self.outputs = failure.outputs
 
     @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
+    def time_phase(self, phase: str) -> Iterator[None]:
+        """Add the wall time of a phase of the judgement."""
         start = time.monotonic()
         try:
             yield

@@ -1,19 +1,21 @@
 """The process that ranks are forked from: it has imported torch and Triton, and has never touched a GPU.
 
-Run as `python -m pkb.nursery.main`. It is told its settings, and obeys the judge, on the socket that is its
-stdin. When the judge goes away, however that happens, it kills every descendant, removes the judge's folders and exits.
+Run as `python -m pkb.nursery.main`. It receives its settings and the judge's orders on the socket that is its stdin.
+When the judge goes away, however that happens, it kills every descendant, removes the judge's folders and exits.
 """
 
 import contextlib
 import importlib
 import os
 
-from pkb.nursery.server import NurseryProcess
-from pkb.platforms import platforms
+from pkb.backends import load_backends
+from pkb.nursery.server import NurseryServer
+from pkb.platforms import load_platforms
 from pkb.protocol.channel import Channel, ChannelClosed
+from pkb.protocol.messages import NurserySettings, decode_order
 from pkb.sandbox import linux
 from pkb.sandbox import visible_paths as view
-from pkb.sandbox.processes import adopt_orphans, import_present, judges_socket
+from pkb.sandbox.processes import adopt_orphans, preload_modules, take_judge_socket
 
 # What ranks would otherwise each import again.
 _PRELOADED = ("torch", "torch.distributed")
@@ -22,20 +24,22 @@ _PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.rank.bui
 
 
 def main() -> None:
-    channel = Channel(judges_socket())
+    channel = Channel(take_judge_socket())
     adopt_orphans()
     # Ranks have this process's rights: without this they could read its memory.
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     for name in _PRELOADED:
         importlib.import_module(name)
     with contextlib.suppress(ChannelClosed):
-        settings = channel.receive()
-        os.environ |= settings.pop("environment")
-        platforms_own = settings.pop("preloaded")
-        nursery = NurseryProcess(channel, **settings)
-        platforms()
-        view.readable()
-        import_present([*_PRELOADED_WITH_SETTINGS, *platforms_own])
+        settings = decode_order(channel.receive())
+        assert isinstance(settings, NurserySettings)
+        os.environ |= settings.environment
+        nursery = NurseryServer(channel, settings)
+        # Before ranks are confined: they may not be able to read the folders of PKB_PLUGINS.
+        load_platforms()
+        load_backends()
+        view.list_readable_paths()
+        preload_modules([*_PRELOADED_WITH_SETTINGS, *settings.preloaded])
         nursery.serve()
     # Nothing here is worth tearing down piece by piece, and libraries would complain of what is frozen.
     os._exit(0)

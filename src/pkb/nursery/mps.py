@@ -1,4 +1,4 @@
-"""The command that some platforms need beside their ranks."""
+"""The daemon that some platforms need while ranks run: MPS, which lets several ranks share one GPU."""
 
 import contextlib
 import os
@@ -6,19 +6,19 @@ import signal
 import subprocess
 import time
 
-from pkb.sandbox.processes import children_of
+from pkb.sandbox.processes import list_children
 
 _START_S = 0.3
 
 
 class Service:
-    """A command that runs beside the ranks, such as the control daemon of MPS."""
+    """A command that runs as long as the nursery, such as the control daemon of MPS; an empty command runs nothing."""
 
     def __init__(self, command: list[str]):
         self.command = command
         self.process: subprocess.Popen[bytes] | None = None
-        self.spoilt = False
-        """A client was killed in the middle of its work: start afresh before the next one."""
+        self.needs_restart = False
+        """Whether a client was killed while it used the service: restart before the next client."""
         self._up_at = 0.0
         self.restart()
 
@@ -28,7 +28,7 @@ class Service:
 
     def restart(self) -> None:
         self.stop()
-        self.spoilt = False
+        self.needs_restart = False
         if self.command:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -36,12 +36,12 @@ class Service:
             self._up_at = time.monotonic() + _START_S
 
     def wait_until_up(self) -> None:
-        """Before anyone needs it."""
+        """Sleep until the service has had time to start."""
         time.sleep(max(0.0, self._up_at - time.monotonic()))
 
     def stop(self) -> None:
         if self.process:
-            for child in children_of(self.process.pid):
+            for child in list_children(self.process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             self.process.kill()

@@ -1,8 +1,8 @@
-"""Triton's interpreter, mended where multi-rank kernels need it.
+"""Patches Triton's interpreter where multi-rank kernels need it.
 
-It keeps bfloat16 values as 16-bit integers, and adds and multiplies those as integers: here such operands are
-widened to float32 first and the result is rounded back, as a GPU does. And a kernel that spins on another
-rank lets that rank run: ranks may outnumber cores.
+The interpreter keeps bfloat16 values as 16-bit integers, and adds and multiplies them as integers: here such operands
+are widened to float32 first and the result is rounded back, as a GPU does. And a kernel that spins on another rank lets
+that rank run: ranks may outnumber cores.
 """
 
 import os
@@ -11,41 +11,41 @@ from typing import Any
 
 import numpy as np
 
-from pkb.platforms._slow_rank import lag
+from pkb.platforms._slow_rank import sleep_after_barrier
 
 _ARITHMETIC = ("binary_op", "unary_op", "ternary_op", "create_fma", "create_dot")
 _ATOMICS = ("create_atomic_cas", "create_atomic_rmw", "create_atomic_load", "create_atomic_poll")
 
 
-def mend() -> None:
+def patch_interpreter() -> None:
     """Patch the interpreter of this process, where there is one."""
     try:
         from triton.runtime import interpreter
     except ImportError:
         return
     InterpreterBuilder = interpreter.InterpreterBuilder
-    for names, wrap in ((_ARITHMETIC, _in_float32), (_ATOMICS, _yielding)):
+    for names, wrap in ((_ARITHMETIC, _compute_in_float32), (_ATOMICS, _yield_before)):
         for name in names:
             if operation := getattr(InterpreterBuilder, name, None):
                 setattr(InterpreterBuilder, name, wrap(operation))
-    InterpreterBuilder.cast_impl = _rounding(InterpreterBuilder.cast_impl)
-    interpreter._patch_lang_tensor = _indexable(interpreter._patch_lang_tensor)
+    InterpreterBuilder.cast_impl = _round_casts(InterpreterBuilder.cast_impl)
+    interpreter._patch_lang_tensor = _make_indexable(interpreter._patch_lang_tensor)
 
 
-def _yielding(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Barriers spin on atomics: give up the time slice at each."""
+def _yield_before(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap an atomic operation, on which barriers spin, so that it first gives up the time slice."""
 
     def atomic(*args: Any, **kwargs: Any) -> Any:
         os.sched_yield()
         result = operation(*args, **kwargs)
-        lag()
+        sleep_after_barrier()
         return result
 
     return atomic
 
 
-def _indexable(patch: Callable[..., None]) -> Callable[..., None]:
-    """Scalars are arrays of one element, which newer releases of numpy no longer take for an int (Triton < 3.9)."""
+def _make_indexable(patch: Callable[..., None]) -> Callable[..., None]:
+    """Let scalars be indices: they are arrays of one element, which newer numpy does not convert (Triton < 3.9)."""
 
     def patch_lang_tensor(tensor: Any, *scope: Any) -> None:
         patch(tensor, *scope)
@@ -54,8 +54,8 @@ def _indexable(patch: Callable[..., None]) -> Callable[..., None]:
     return patch_lang_tensor
 
 
-def _in_float32(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation on float32 values where operands are bfloat16; a bfloat16 result where there was one."""
+def _compute_in_float32(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap an operation so that bfloat16 operands are computed in float32, and the result is bfloat16 again."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -67,7 +67,7 @@ def _in_float32(operation: Callable[..., Any]) -> Callable[..., Any]:
             return operation(self, *args, **kwargs)
         wide = [TensorHandle(widen(arg.data), tl.float32) if is_narrow(arg) else arg for arg in args]
         result = operation(self, *wide, **kwargs)
-        # A product of bfloat16 tiles goes into the accumulator, whose type is its own.
+        # A product of bfloat16 tiles goes into the accumulator, which has its own type.
         if operation.__name__ == "create_dot" or result.dtype.scalar != tl.float32:
             return result
         data = narrow(result.data) if result.data.dtype == np.float32 else result.data
@@ -76,8 +76,8 @@ def _in_float32(operation: Callable[..., Any]) -> Callable[..., Any]:
     return arithmetic
 
 
-def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
-    """The cast, with float32 to bfloat16 rounded to nearest, ties to even, and integers by way of float32."""
+def _round_casts(cast: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the cast so that float32 to bfloat16 rounds to nearest, ties to even, and integers go through float32."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 

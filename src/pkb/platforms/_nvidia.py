@@ -1,4 +1,4 @@
-"""What nvidia-smi says: asking it leaves no CUDA context behind in the judge."""
+"""Facts about GPUs from nvidia-smi, which leaves no CUDA context behind in the judge."""
 
 import shutil
 import subprocess
@@ -6,33 +6,33 @@ from functools import cache
 from typing import Any
 
 _IDENTITY = {"name": "name", "memory_mib": "memory.total", "driver": "driver_version", "capability": "compute_cap"}
-_PATIENCE_S = 20
+_TIMEOUT_S = 20
 
 
 @cache
-def identities() -> list[dict[str, Any]]:
-    """Name, memory, driver and compute capability of each GPU; empty without the tool."""
-    asked = ",".join(_IDENTITY.values())
-    lines = _run(f"--query-gpu={asked}", "--format=csv,noheader,nounits").splitlines()
-    rows = [[_number(word.strip()) for word in line.split(",")] for line in lines]
+def query_gpus() -> list[dict[str, Any]]:
+    """Return name, memory, driver and compute capability of each GPU; nothing where there is no nvidia-smi."""
+    columns = ",".join(_IDENTITY.values())
+    lines = _run(f"--query-gpu={columns}", "--format=csv,noheader,nounits").splitlines()
+    rows = [[_parse_number(word.strip()) for word in line.split(",")] for line in lines]
     return [dict(zip(_IDENTITY, row, strict=True)) for row in rows if len(row) == len(_IDENTITY)]
 
 
 @cache
-def topology() -> list[str]:
-    """How the GPUs are connected, as the tool's matrix has it."""
+def query_topology() -> list[str]:
+    """Return the rows of the matrix that shows how the GPUs are connected."""
     lines = _run("topo", "-m").splitlines()
     rows = [" ".join(line.split()) for line in lines]
     return [row for row in rows if row.startswith("GPU")]
 
 
 @cache
-def nvlink() -> list[str]:
-    """The state of each GPU's NVLinks; empty where there are none."""
+def query_nvlinks() -> list[str]:
+    """Return the lines on the state of each GPU's NVLinks; nothing where there are none."""
     return [line.strip() for line in _run("nvlink", "--status").splitlines() if line.strip()]
 
 
-def _number(word: str) -> Any:
+def _parse_number(word: str) -> Any:
     try:
         return float(word) if "." in word else int(word)
     except ValueError:
@@ -44,7 +44,7 @@ def _run(*arguments: str) -> str:
     if not tool:
         return ""
     try:
-        done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""

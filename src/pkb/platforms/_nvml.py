@@ -1,4 +1,4 @@
-"""NVIDIA's management library: it says at once what nvidia-smi takes a process of its own to say.
+"""Clocks of GPUs from NVIDIA's management library, which is faster than starting nvidia-smi.
 
 Neither leaves a CUDA context behind in the judge.
 """
@@ -14,27 +14,27 @@ _ON_THE_CHIP = 0
 """nvmlTemperatureSensors_t"""
 
 
-def moment() -> list[dict[str, Any]]:
-    """Clocks, temperature, power and performance state of each GPU, now; None for what it does not tell."""
-    library, devices = _devices()
-    return [_moment(library, device) for device in devices]
+def read_clocks() -> list[dict[str, Any]]:
+    """Return clocks, temperature, power and performance state of each GPU now; None for what it does not report."""
+    library, devices = _find_devices()
+    return [_read_device(library, device) for device in devices]
 
 
-def _moment(library: ctypes.CDLL, device: ctypes.c_void_p) -> dict[str, Any]:
-    milliwatts = _asked(library.nvmlDeviceGetPowerUsage, device)
-    state = _asked(library.nvmlDeviceGetPerformanceState, device)
+def _read_device(library: ctypes.CDLL, device: ctypes.c_void_p) -> dict[str, Any]:
+    milliwatts = _query(library.nvmlDeviceGetPowerUsage, device)
+    state = _query(library.nvmlDeviceGetPerformanceState, device)
     return {
-        "sm_mhz": _asked(library.nvmlDeviceGetClockInfo, device, _SM),
-        "memory_mhz": _asked(library.nvmlDeviceGetClockInfo, device, _MEMORY),
-        "celsius": _asked(library.nvmlDeviceGetTemperature, device, _ON_THE_CHIP),
+        "sm_mhz": _query(library.nvmlDeviceGetClockInfo, device, _SM),
+        "memory_mhz": _query(library.nvmlDeviceGetClockInfo, device, _MEMORY),
+        "celsius": _query(library.nvmlDeviceGetTemperature, device, _ON_THE_CHIP),
         "watts": None if milliwatts is None else milliwatts / 1000,
         "state": None if state is None else f"P{state}",
     }
 
 
 @cache
-def _devices() -> tuple[Any, list[ctypes.c_void_p]]:
-    """All that the driver has, whatever CUDA_VISIBLE_DEVICES says."""
+def _find_devices() -> tuple[Any, list[ctypes.c_void_p]]:
+    """Return the library and all devices of the driver, whatever CUDA_VISIBLE_DEVICES says."""
     try:
         library = ctypes.CDLL(_LIBRARY)
     except OSError:
@@ -47,6 +47,6 @@ def _devices() -> tuple[Any, list[ctypes.c_void_p]]:
     return library, [device for device, code in zip(devices, refused, strict=True) if not code]
 
 
-def _asked(function: Any, device: ctypes.c_void_p, *kind: int) -> int | None:
+def _query(function: Any, device: ctypes.c_void_p, *kind: int) -> int | None:
     answer = ctypes.c_uint()
     return None if function(device, *kind, ctypes.byref(answer)) else answer.value

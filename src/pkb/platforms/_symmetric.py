@@ -1,7 +1,7 @@
 """`torch.distributed._symmetric_memory` for CPU ranks, over POSIX shared memory.
 
-torch has no CPU backend for symmetric memory. This one has the same functions and handle fields, so
-that one candidate file runs unchanged on CPU and GPU. Multicast does not exist here: `multicast_ptr` is 0.
+torch has no CPU backend for symmetric memory. This one has the same functions and handle fields, so that one candidate
+file runs unchanged on CPU and GPU. Multicast does not exist here: `multicast_ptr` is 0.
 
 An allocation is one file: the buffer, then the signal pad (zeroed 32-bit words, as in torch).
 """
@@ -20,15 +20,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pkb.platforms._slow_rank import lag
+from pkb.platforms._slow_rank import sleep_after_barrier
 
 _ALIGNMENT = 4096
 _SPINS_BEFORE_SLEEP = 100
-_NAP = 50e-6
+_SLEEP_S = 50e-6
 
 
 def install(folder: Path) -> None:
-    """Put the stand-in under torch's own import path, for this process and its imports to come."""
+    """Replace torch's functions in this process, for all imports that follow."""
     import torch.distributed._symmetric_memory as module
 
     memory = SymmetricMemory(folder)
@@ -60,11 +60,11 @@ class _Allocation:
 
 
 class SymmetricMemory:
-    """What this rank has allocated, and the handles it has exchanged."""
+    """This rank's allocations, and the handles that it has exchanged with other ranks."""
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.signal_pad_size = _torch_signal_pad_size()
+        self.signal_pad_size = _find_signal_pad_size()
         self._serial = itertools.count()
         self._allocations: dict[int, _Allocation] = {}
         self._handles: dict[tuple[int, str], Handle] = {}
@@ -75,7 +75,7 @@ class SymmetricMemory:
         shape = torch.Size(size[0] if len(size) == 1 and isinstance(size[0], Sequence) else size)
         if torch.device(device or "cpu").type != "cpu":
             raise RuntimeError(
-                f"symmetric memory on {device} asked for, but this rank's platform is cpu; "
+                f"symmetric memory was requested on {device}, but this rank computes on the CPU; "
                 "take the device from the arguments (tensor.device), so that the file runs everywhere"
             )
         dtype = dtype or torch.get_default_dtype()
@@ -84,13 +84,13 @@ class SymmetricMemory:
         return flat.view(shape)
 
     def rendezvous(self, tensor: Tensor, group: Any) -> "Handle":
-        """Collective over `group`, which may be a process group or its name. Later calls are free."""
-        group = _resolve(group)
+        """Exchange buffers with all ranks of `group`, a process group or its name. Later calls reuse the handle."""
+        group = _resolve_group(group)
         store = dist.distributed_c10d._world.pg_map[group][1]
         return self.meet(tensor, group.group_name, group.rank(), group.size(), store)
 
     def meet(self, tensor: Tensor, name: str, rank: int, size: int, store: Any) -> "Handle":
-        """Rendezvous of the ranks that share this store."""
+        """Exchange buffers with the ranks that share this store."""
         base = tensor.untyped_storage().data_ptr()
         if base not in self._allocations:
             raise RuntimeError("rendezvous needs a tensor from symm_mem.empty(), on every rank")
@@ -102,7 +102,7 @@ class SymmetricMemory:
         return tensor.untyped_storage().data_ptr() in self._allocations
 
     def workspace(self, group_name: Any, min_size: int) -> "Handle":
-        group = _resolve(group_name)
+        group = _resolve_group(group_name)
         held = self._workspaces.get(group.group_name)
         if held is None or held.numel() < min_size:
             held = self._workspaces[group.group_name] = self.empty(min_size, dtype=torch.uint8)
@@ -123,12 +123,12 @@ class SymmetricMemory:
         meeting = next(self._meetings.setdefault(name, itertools.count()))
         key = f"pkb-symmetric/{meeting}"
         store.set(f"{key}/{rank}", json.dumps([str(own.path), own.buffer_size]))
-        seen = [json.loads(store.get(f"{key}/{r}")) for r in range(size)]
-        if any(buffer_size != own.buffer_size for _, buffer_size in seen):
-            sizes = ", ".join(str(buffer_size) for _, buffer_size in seen)
+        found = [json.loads(store.get(f"{key}/{r}")) for r in range(size)]
+        if any(buffer_size != own.buffer_size for _, buffer_size in found):
+            sizes = ", ".join(str(buffer_size) for _, buffer_size in found)
             raise RuntimeError(f"symmetric buffers must have one size on all ranks, not {sizes} bytes")
         total = own.pad_offset + self.signal_pad_size
-        views = [own.mapping if r == rank else _map(Path(path), total) for r, (path, _) in enumerate(seen)]
+        views = [own.mapping if r == rank else _map(Path(path), total) for r, (path, _) in enumerate(found)]
         return Handle(rank, views, own.buffer_size, own.pad_offset)
 
 
@@ -149,11 +149,11 @@ class Handle:
         self._buffers = views
         self._pads = [view[pad_offset:] for view in views]
         self._words = [pad[: len(pad) // 4 * 4].view(torch.int32).numpy() for pad in self._pads]
-        self._tables = [_table(ptrs) for ptrs in (self.buffer_ptrs, self.signal_pad_ptrs)]
+        self._tables = [_make_table(ptrs) for ptrs in (self.buffer_ptrs, self.signal_pad_ptrs)]
         self.buffer_ptrs_dev, self.signal_pad_ptrs_dev = (table.data_ptr() for table in self._tables)
 
     def get_buffer(self, rank: int, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int = 0) -> Tensor:
-        return _window(self._buffers[rank][: self.buffer_size], sizes, dtype, storage_offset)
+        return _cut_window(self._buffers[rank][: self.buffer_size], sizes, dtype, storage_offset)
 
     def get_remote_tensor(self, peer: int, sizes: Sequence[int], dtype: torch.dtype) -> Tensor:
         return self.get_buffer(peer, sizes, dtype)
@@ -162,10 +162,10 @@ class Handle:
         self, rank: int, sizes: Sequence[int] = (), dtype: torch.dtype | None = None, storage_offset: int = 0
     ) -> Tensor:
         dtype = dtype or torch.uint32
-        return _window(self._pads[rank], sizes or [self.signal_pad_size // dtype.itemsize], dtype, storage_offset)
+        return _cut_window(self._pads[rank], sizes or [self.signal_pad_size // dtype.itemsize], dtype, storage_offset)
 
     def barrier(self, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Return when all ranks of the group have called it on this channel."""
+        """Wait until all ranks of the group have called this on the same channel."""
         peers = [peer for peer in range(self.world_size) if peer != self.rank]
         for peer in peers:
             self.put_signal(peer, channel, timeout_ms)
@@ -173,8 +173,8 @@ class Handle:
             self.wait_signal(peer, channel, timeout_ms)
 
     def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Raise the flag that `dst_rank` waits for, once it has taken the one before."""
-        # One writer per direction and state, so plain aligned stores suffice; no exchange is needed.
+        """Raise the flag that `dst_rank` waits for, once that rank has taken down the flag before."""
+        # One writer per direction and state, so plain aligned stores suffice; no atomic exchange is needed.
         words, slot = self._words[dst_rank], channel * self.world_size + self.rank
         _spin(lambda: words[slot] == 0, timeout_ms, f"put_signal to rank {dst_rank} on channel {channel}")
         words[slot] = 1
@@ -184,7 +184,7 @@ class Handle:
         words, slot = self._words[self.rank], channel * self.world_size + src_rank
         _spin(lambda: words[slot] == 1, timeout_ms, f"wait_signal from rank {src_rank} on channel {channel}")
         words[slot] = 0
-        lag()
+        sleep_after_barrier()
 
 
 def _spin(done: Callable[[], bool], timeout_ms: int, what: str) -> None:
@@ -194,37 +194,37 @@ def _spin(done: Callable[[], bool], timeout_ms: int, what: str) -> None:
             return
         if deadline and time.monotonic() > deadline:
             raise RuntimeError(f"{what} timed out after {timeout_ms} ms: the other rank did not take part")
-        time.sleep(0 if turn < _SPINS_BEFORE_SLEEP else _NAP)
+        time.sleep(0 if turn < _SPINS_BEFORE_SLEEP else _SLEEP_S)
 
 
-def _table(addresses: list[int]) -> Tensor:
-    """Addresses in a mapping of their own: the heap may lie so low that Triton takes them for 32-bit numbers."""
+def _make_table(addresses: list[int]) -> Tensor:
+    """Put addresses into a mapping of their own: the heap may lie so low that Triton takes them for 32-bit numbers."""
     table = torch.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), dtype=torch.int64)[: len(addresses)]
     return table.copy_(torch.tensor(addresses, dtype=torch.int64))
 
 
-def _window(raw: Tensor, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int) -> Tensor:
+def _cut_window(raw: Tensor, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int) -> Tensor:
     start = storage_offset * dtype.itemsize
     end = start + torch.Size(sizes).numel() * dtype.itemsize
     if end > raw.numel():
-        raise RuntimeError(f"{end} bytes asked for, but the symmetric allocation has {raw.numel()}")
+        raise RuntimeError(f"{end} bytes were requested, but the symmetric allocation has {raw.numel()}")
     return raw[start:end].view(dtype).view(*sizes)
 
 
 def _map(path: Path, size: int) -> Tensor:
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        # Growing a file fills it with zeros and leaves one that has this size alone.
+        # Growing a file fills it with zeros; a file of this size stays as it is.
         os.ftruncate(handle, size)
         return torch.frombuffer(mmap.mmap(handle, size), dtype=torch.uint8)
     finally:
         os.close(handle)
 
 
-def _resolve(group: Any) -> dist.ProcessGroup:
+def _resolve_group(group: Any) -> dist.ProcessGroup:
     by_name: Any = dist.distributed_c10d._resolve_process_group
     return by_name(group) if isinstance(group, str) else group
 
 
-def _torch_signal_pad_size() -> int:
+def _find_signal_pad_size() -> int:
     return int(getattr(torch._C._distributed_c10d._SymmetricMemory, "signal_pad_size", 0)) or 9216

@@ -1,7 +1,7 @@
-"""Importing this makes Triton ready to compile and launch, in ranks that are forked afterwards.
+"""Importing this module makes Triton ready to compile and launch in ranks that are forked afterwards.
 
-In each of them, Triton would otherwise compile the same C file, read its own library for a key, and load its passes:
-a second before the first launch. Nothing here touches a GPU.
+Without it, Triton compiles the same C file in each rank, reads its own library for a key, and loads its passes: this
+takes a second before the first launch. Nothing here touches a GPU.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ from triton.compiler import ASTSource
 
 
 @triton.jit
-def _nothing(pointer):  # type: ignore[no-untyped-def]
-    """Triton reads annotations, too."""
+def _empty_kernel(pointer):  # type: ignore[no-untyped-def]
+    """An empty kernel, without annotations: Triton reads them."""
     return
 
 
@@ -29,14 +29,14 @@ def use_driver() -> None:
 
 
 def compile_once() -> None:
-    """Anything, for whatever GPU."""
-    # Looked for when arguments are first told apart.
+    """Compile an empty kernel for some GPU."""
+    # Triton imports this module when it specialises a kernel's arguments for the first time.
     importlib.import_module("triton.experimental.gluon")
-    triton.compile(ASTSource(_nothing, {"pointer": "*fp32"}, {}), target=GPUTarget("cuda", 90, 32))
+    triton.compile(ASTSource(_empty_kernel, {"pointer": "*fp32"}, {}), target=GPUTarget("cuda", 90, 32))
 
 
-def launch_soon() -> None:
-    """Where Triton compiles a launcher in C for every kernel, as 3.6 does, have it done in half the time."""
+def build_launchers_quickly() -> None:
+    """Halve the time of compiling launchers in releases of Triton that have one in C for every kernel, such as 3.6."""
     driver = importlib.import_module("triton.backends.nvidia.driver")
     if hasattr(driver, "make_launcher"):
         triton.knobs.build.impl = build_unoptimised
@@ -50,20 +50,20 @@ def build_unoptimised(
     include_folders: Sequence[str],
     libraries: Sequence[str],
 ) -> str:
-    """What Triton builds with -O3: code that only hands arguments on."""
+    """Build with -O0 what Triton builds with -O3: a launcher only passes arguments on."""
     library = os.path.join(folder, f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}")
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang") or "cc"
-    # Debian's own scheme knows no headers.
+    # Debian's own scheme has no folder of headers.
     scheme = sysconfig.get_default_scheme().replace("posix_local", "posix_prefix")
     headers = [*include_folders, folder, sysconfig.get_paths(scheme)["include"]]
-    named = [f"-l:{needed}" if ".so" in needed else f"-l{needed}" for needed in libraries]
+    flags = [f"-l:{needed}" if ".so" in needed else f"-l{needed}" for needed in libraries]
     places = [f"-I{place}" for place in headers] + [f"-L{place}" for place in library_folders]
-    command = [compiler, source, "-O0", "-shared", "-fPIC", "-Wno-psabi", *named, *places, "-o", library]
+    command = [compiler, source, "-O0", "-shared", "-fPIC", "-Wno-psabi", *flags, *places, "-o", library]
     subprocess.check_call(command, stdout=subprocess.DEVNULL)
     return library
 
 
-for step in (use_driver, launch_soon, compile_once):
-    # Without a C compiler, say, a candidate that uses Triton hears the reason from Triton itself.
+for step in (use_driver, build_launchers_quickly, compile_once):
+    # Where a step fails, such as without a C compiler, Triton itself names the reason to a candidate that uses it.
     with contextlib.suppress(Exception):
         step()

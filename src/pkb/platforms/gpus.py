@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from pkb.platforms import _nvidia
-from pkb.platforms._gpu import Gpu, gpu_count, use_device
+from pkb.platforms._gpu import Gpu, count_gpus, use_device
 
 
 class Gpus(Gpu):
@@ -15,21 +15,19 @@ class Gpus(Gpu):
     process_group = "nccl"
     one_device = False
 
-    def missing(self) -> str | None:
-        found = gpu_count()
+    @property
+    def max_ranks(self) -> int | None:
+        return count_gpus()
+
+    def find_missing(self) -> str | None:
+        found = count_gpus()
         return None if found > 1 else f"it needs at least two GPUs, and torch finds {found}"
-
-    def most_ranks(self) -> int | None:
-        return gpu_count()
-
-    def service(self) -> list[str]:
-        return []
 
     def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
         return use_device(rank)
 
     def describe(self) -> dict[str, Any]:
-        links = {"topology": _nvidia.topology(), "nvlink": _nvidia.nvlink()}
+        links = {"topology": _nvidia.query_topology(), "nvlink": _nvidia.query_nvlinks()}
         return super().describe() | links
 
 

@@ -16,50 +16,48 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pkb.platforms import _device_group
-from pkb.platforms._gpu import Gpu, gpu_count, use_device
+from pkb.platforms._gpu import Gpu, count_gpus, use_device
 
 _CONTROL = "nvidia-cuda-mps-control"
 _SLOT_BYTES = 64 << 20
-_MOST_RANKS = 8
-_KNOWN: dict[str, dist.ProcessGroup] = {}
-"""Torch's own registry does not keep groups alive."""
+_MAX_RANKS = 8
+_GROUPS: dict[str, dist.ProcessGroup] = {}
+"""Registered groups by name: torch's own registry does not keep them alive."""
 
 
 class SharedGpu(Gpu):
     name = "shared-gpu"
     preference = 10
     process_group = _device_group.BACKEND
-    one_device = True
+    service_command = (_CONTROL, "-f")
 
-    def missing(self) -> str | None:
-        if not gpu_count():
+    @property
+    def max_ranks(self) -> int | None:
+        return _MAX_RANKS
+
+    def find_missing(self) -> str | None:
+        if not count_gpus():
             return "torch finds no GPU; install a CUDA build of torch on a machine that has one"
         if not shutil.which(_CONTROL):
             return f"{_CONTROL} is not on the PATH; it comes with the NVIDIA driver (package nvidia-compute-utils)"
         return None
 
-    def most_ranks(self) -> int | None:
-        return _MOST_RANKS
-
-    def nursery_environment(self, folder: Path) -> dict[str, str]:
+    def make_environment(self, folder: Path) -> dict[str, str]:
         private = {"CUDA_MPS_PIPE_DIRECTORY": "mps", "CUDA_MPS_LOG_DIRECTORY": "mps-log"}
         for name in private.values():
             (folder / name).mkdir(exist_ok=True)
         environment = {variable: str(folder / name) for variable, name in private.items()}
-        return super().nursery_environment(folder) | environment | {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
+        return super().make_environment(folder) | environment | {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
 
-    def exposed(self, folder: Path) -> list[str]:
+    def list_writable_paths(self, folder: Path) -> list[str]:
         # Clients of MPS share memory with its server.
-        return [*super().exposed(folder), str(folder / "mps"), "/dev/shm"]
-
-    def service(self) -> list[str]:
-        return [_CONTROL, "-f"]
+        return [*super().list_writable_paths(folder), str(folder / "mps"), "/dev/shm"]
 
     def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
         if world == 1:
-            # Alone it needs no MPS, which slows launches down; no control daemon is found at this place.
+            # One rank needs no MPS, which slows launches down; no control daemon is found at this path.
             os.environ["CUDA_MPS_PIPE_DIRECTORY"] = os.devnull
-        # As they are now: later they are watched, for what a candidate does with them.
+        # Taken before the observer replaces these functions to see what a candidate does with them.
         import torch.distributed._symmetric_memory as symm_mem
 
         device = use_device(0)
@@ -72,16 +70,16 @@ class SharedGpu(Gpu):
 
 
 def _rendezvous(empty: Any, meet: Any, count: int, name: str, rank: int, size: int, store: Any) -> tuple[Tensor, Any]:
-    # Torch finds the group, and its store, by name.
+    # Torch finds the group and its store by name.
     register: Any = torch._C._distributed_c10d._register_process_group
-    _KNOWN[name] = dist.ProcessGroup(store, rank, size)
-    register(name, _KNOWN[name])
+    _GROUPS[name] = dist.ProcessGroup(store, rank, size)
+    register(name, _GROUPS[name])
     buffer = empty(count, dtype=torch.uint8, device=torch.device("cuda"))
     return buffer, meet(buffer, name)
 
 
 def _let_device_groups_rendezvous() -> None:
-    """Kernels name the world; torch's symmetric memory knows it by another name."""
+    """Let kernels name the world in a rendezvous: torch's symmetric memory knows the group by another name."""
     import torch.distributed._symmetric_memory as symm_mem
 
     original: Any = symm_mem.rendezvous

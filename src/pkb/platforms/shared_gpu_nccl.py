@@ -10,7 +10,7 @@ import torch
 from pkb.platforms._gpu import use_device
 from pkb.platforms.shared_gpu import SharedGpu
 
-_FIRST_ABLE = (2, 30)
+_FIRST_VERSION = (2, 30)
 
 
 class SharedGpuNccl(SharedGpu):
@@ -18,16 +18,16 @@ class SharedGpuNccl(SharedGpu):
     preference = -1
     process_group = "nccl"
 
-    def missing(self) -> str | None:
-        if lacking := super().missing():
+    def find_missing(self) -> str | None:
+        if lacking := super().find_missing():
             return lacking
         version = torch.cuda.nccl.version()
-        if version[:2] < _FIRST_ABLE:
+        if version[:2] < _FIRST_VERSION:
             return f"it needs NCCL 2.30 or newer, and torch has {'.'.join(map(str, version))}; use shared-gpu"
         return None
 
-    def nursery_environment(self, folder: Path) -> dict[str, str]:
-        return super().nursery_environment(folder) | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+    def make_environment(self, folder: Path) -> dict[str, str]:
+        return super().make_environment(folder) | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
 
     def enter(self, rank: int, world: int, shared_folder: Path) -> torch.device:
         return use_device(0)

@@ -1,4 +1,4 @@
-"""A problem at one size, dtype, world size and seed, seen from one rank."""
+"""A problem at one size, dtype, world size and seed, as one rank has it."""
 
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -7,13 +7,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+from pkb.problems.size import ITEMSIZES
+
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ITEMSIZES}
 WHOLE_LIMIT = 8
 
 
 @dataclass
 class Draws:
-    """A stream of random tensors on one device, in the run's dtype unless another is asked for."""
+    """A stream of random tensors on one device, in the run's dtype by default."""
 
     seed: int
     dtype: torch.dtype
@@ -51,18 +53,18 @@ class Draws:
 
 @dataclass
 class Case(Draws):
-    """Draws from this rank's own stream; `case.shared` draws what all ranks hold alike."""
+    """A posed problem on one rank. It draws from the rank's own stream, and `case.shared` from that of all ranks."""
 
     m: int = 0
     n: int = 0
     size: str = ""
-    """Of a model: the name of the constants that its file is read with."""
+    """The name of a model's set of constants."""
     published: bool = False
-    """Of a model: inputs and weights as its file draws them, not such that the output depends on all of them."""
+    """Whether a model's inputs and weights are drawn as its file does, which may hide what a candidate leaves out."""
     world: int = 1
     rank: int = 0
     trial: int = 0
-    """Which trial of the judgement: a problem may vary roots or skew with it."""
+    """The trial of the judgement: a problem may vary roots or skew with it."""
     shared_seed: int = field(default=0, repr=False)
 
     @cached_property
@@ -74,9 +76,9 @@ class Case(Draws):
         return self.dtype.itemsize
 
     def subgroup(self, partition: list[list[int]]) -> dist.ProcessGroup | None:
-        """The process group of this rank's part, when all ranks are divided into these parts.
+        """Return the process group of this rank's part of a partition of all ranks.
 
-        Every rank asks for the same partitions in the same order. Without torch.distributed there is none.
+        Every rank must ask for the same partitions in the same order. Returns None without torch.distributed.
         """
         if not dist.is_initialized():
             return None

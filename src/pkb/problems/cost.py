@@ -1,4 +1,4 @@
-"""The least work that a problem asks of one rank: the floor under every honest time."""
+"""The least work of one rank, which is a lower bound on every honest time."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How many floating-point operations a call takes, counted on tensors without values."""
+"""Count the floating-point operations of a call on tensors without values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,18 +10,18 @@ from torch.utils.flop_counter import flop_registry
 
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _ARGUMENTS = 9
-"""Of these for a batch; the last is whether that comes first. Packed sequences have others."""
+"""Number of arguments of a recurrent layer for a batch; the last is batch_first. Packed sequences have fewer."""
 
 
-def counted(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The operations of a call, and what it returned."""
+def count_flops(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the number of operations of a call, and its result."""
     with torch.no_grad(), _OneStep() as recurrent, _Counter() as counter:
         result = call()
     return float(counter.flops + recurrent.further_flops), result
 
 
 class _Counter(TorchDispatchMode):
-    """Torch's own rules, without torch's own counter, which imports a compiler for more than a second."""
+    """Counts by torch's own rules. torch's own counter imports a compiler, which takes more than a second."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -46,7 +46,7 @@ class _Counter(TorchDispatchMode):
 
 
 class _OneStep(TorchFunctionMode):
-    """Runs one step of recurrent layers, and counts all: they are alike, and one by one they take half a minute."""
+    """Runs one step of a recurrent layer and multiplies its count: running all steps takes half a minute."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """A problem in the form of KernelBench: a `Model` with weights of its own, one rank, one device.
 
-The file holds `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`, as published ones do; PROBLEM says what
-a sound judge needs besides. A candidate's file holds `class ModelNew` with the same constructor and forward.
+The file holds `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`, as published ones do; PROBLEM adds
+what a sound judge needs. A candidate's file holds `class ModelNew` with the same constructor and forward.
 """
 
 import ast
@@ -15,62 +15,64 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor, nn
-
-from pkb.base.pytree import mapped, tensors
 from pkb.errors import UsageError
-from pkb.problems.case import Case
 from pkb.problems.cost import Cost, Link
-from pkb.problems.problem import Problem, dtype_named
-from pkb.problems.size import Size
-from pkb.problems.sound_weights import Normal, Weight, fill, held_by, signed, weights
-from pkb.problems.visible_source import shown_source
+from pkb.problems.problem import Problem
+from pkb.problems.size import ITEMSIZES, Dimensions, Size
+from pkb.problems.visible_source import extract_visible_source
 
-__all__ = ["Constants", "ModelProblem", "Normal", "module_at"]
+# torch and what needs it are imported on use: `pkb list` reads these problems without it.
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from pkb.problems.case import Case
+    from pkb.problems.sound_weights import Normal, Weight
+
+__all__ = ["Constants", "ModelProblem", "load_module_at"]
 
 Constants = Mapping[str, Any]
-"""Values for constants of the file, by name; constants that are computed from them follow."""
+"""Values for constants of the file, by name; constants that the file computes from them change too."""
 
 _LEVEL = re.compile(r"level_?(\d+)", re.IGNORECASE)
-_ALONE: Mapping[str, Callable[[Case], bool]] = {"a model runs on one rank": lambda case: case.world == 1}
+_ALONE: Mapping[str, Callable[[Dimensions], bool]] = {"a model runs on one rank": lambda case: case.world == 1}
 _FORM = ("Model", "get_inputs", "get_init_inputs")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelProblem(Problem):
-    """What a file of KernelBench's form declares beside the model.
+    """The declaration in a file of KernelBench's form, in addition to the model.
 
-    The file may also define `inputs(case)`, where normal values in place of those of `torch.rand` will not do for sound
+    The file may also define `inputs(case)`, if replacing the values of `torch.rand` by normal ones does not give sound
     inputs, and `MUTANTS` and `EQUIVALENT`, as every problem may.
     """
 
     category: str = "models"
     source: str = "KernelBench"
     sizes: Mapping[str, Size] = field(default_factory=dict)
-    requires: Mapping[str, Callable[[Case], bool]] = field(default_factory=lambda: _ALONE)
+    requires: Mapping[str, Callable[[Dimensions], bool]] = field(default_factory=lambda: _ALONE)
     tiny: Constants | None
-    """For a judgement on a laptop; the file as it stands has the published size. None where there is no other."""
+    """Constants of a size for laptops; the unchanged file has the published size. None if there is no smaller one."""
     hidden: Constants | None
-    """Another small size, odd where it can be, that no prompt names."""
-    state: Mapping[str, Normal] = field(default_factory=dict)
-    """Weights, by patterns of their names, for which the usual sound draw will not do."""
+    """Constants of another small size, odd if possible, that no prompt names."""
+    state: "Mapping[str, Normal]" = field(default_factory=dict)
+    """Distributions of weights, by patterns of their names, for which the default distribution is not sound."""
     level: int = 0
     is_sealed: bool = False
-    originals: dict[Any, nn.Module] = field(default_factory=dict, repr=False)
-    """References as constructed, in ranks that build them again and again."""
+    originals: "dict[Any, nn.Module]" = field(default_factory=dict, repr=False)
+    """Constructed references, which a rank copies instead of constructing them for every trial."""
 
     entry: ClassVar[str] = "ModelNew"
     builds: ClassVar[bool] = True
     form: ClassVar[str] = "models"
-    usual_world: ClassVar[int] = 1
-    usual_trials: ClassVar[int] = 3
+    default_world: ClassVar[int] = 1
+    default_trials: ClassVar[int] = 3
 
-    def bound_to(self, module: ModuleType, path: Path) -> "ModelProblem":
+    def bind(self, module: ModuleType, path: Path) -> "ModelProblem":
         number, _, name = path.stem.partition("_")
-        level = level_of(path)
+        level = find_level(path)
         names = ["tiny", "paper"] if self.tiny is not None else ["paper"]
         return replace(
             self,
@@ -82,8 +84,8 @@ class ModelProblem(Problem):
             sizes={name: Size(name=name) for name in names},
         )
 
-    def sealed(self) -> "ModelProblem":
-        """Without its model: a candidate's rank draws inputs, and has no use for answers."""
+    def seal(self) -> "ModelProblem":
+        """Remove the model: a candidate's rank draws inputs, and must not find the answers."""
         known = self.arguments
         vars(self.module).pop("Model", None)
         return replace(self, arguments_known=known, is_sealed=True)
@@ -93,128 +95,142 @@ class ModelProblem(Problem):
         return f"L{self.level}_{self.id}_{self.name}" if self.level else f"{self.id}_{self.name}"
 
     @property
-    def usual_size(self) -> str:
+    def default_size(self) -> str:
         return next(iter(self.sizes))
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
         return [*inspect.signature(self.module.Model.forward).parameters.values()][1:]
 
-    def constructed_with(self, size: Size) -> dict[str, Any]:
-        module = self.at(size.name)
+    def find_constructor_arguments(self, size: Size) -> dict[str, Any]:
+        module = self.load_at(size.name)
         return dict(zip(inspect.signature(module.Model).parameters, module.get_init_inputs(), strict=False))
 
     def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size | None:
         return None if self.hidden is None else Size(name="hidden")
 
-    def shown(self) -> str:
+    def show_source(self) -> str:
         text = self.path.read_text()
-        return shown_source(text, _FORM) if hasattr(self.module, "PROBLEM") else text
+        return extract_visible_source(text, _FORM) if hasattr(self.module, "PROBLEM") else text
 
-    def as_candidate(self) -> str:
-        return f"{self.shown()}\n\n{self.entry} = Model\n"
+    def make_candidate_source(self) -> str:
+        return f"{self.show_source()}\n\n{self.entry} = Model\n"
 
-    def inputs(self, case: Case) -> tuple[Any, ...]:
-        module = self.at(case.size)
+    def inputs(self, case: "Case") -> tuple[Any, ...]:
+        from pkb.base.pytree import map_tensors
+        from pkb.problems.sound_weights import draw_signed
+
+        module = self.load_at(case.size)
         _seed(case.device, case.seed)
         with case.device:
             if not case.published and hasattr(module, "inputs"):
                 drawn = module.inputs(case)
             else:
-                with nullcontext() if case.published else signed():
+                with nullcontext() if case.published else draw_signed():
                     drawn = module.get_inputs()
-        return tuple(mapped(value, lambda t: _moved(t, case)) for value in drawn)
+        return tuple(map_tensors(value, lambda t: _move(t, case)) for value in drawn)
 
-    def recipe(self, size: Size, seeds: tuple[int, int], by_name: bool, without: str = "") -> dict[str, Any]:
-        """By name: how each weight of the reference is drawn, or all but one, over what the constructor made of a seed
-        that is always the same. Otherwise what it makes of the trial's seed is all."""
+    def make_recipe(self, size: Size, seeds: tuple[int, int], by_name: bool, without: str = "") -> dict[str, Any]:
+        """Return how a rank builds the model of a trial.
+
+        By name, the constructor runs from a seed that is the same in all trials, and then each weight of the reference
+        except `without` is drawn. If not by name, the constructor runs from the trial's own seed, and nothing is drawn.
+        """
         always, own = seeds
         if not by_name:
             return {"construct": own}
-        drawn = [weight.told() for weight in self.weights(size) if weight.values != without]
+        drawn = [weight.to_message() for weight in self.list_weights(size) if weight.values != without]
         return {"construct": always, "draw": own, "weights": drawn}
 
-    def built(self, entry: Any, case: Case, recipe: Mapping[str, Any]) -> nn.Module:
-        """A `ModelNew`, or else the problem's own model, in the case's dtype and with the recipe's weights."""
+    def build(self, entry: Any, case: "Case", recipe: Mapping[str, Any]) -> "nn.Module":
+        """Return a `ModelNew`, or without an entry the reference, in the case's dtype with the recipe's weights."""
+        from pkb.problems.sound_weights import Weight, fill_weights
+
         if "weights" not in recipe:
-            return self._constructed(entry, case, recipe["construct"])
+            return self._construct(entry, case, recipe["construct"])
         # The reference is only copied: constructors draw values for all weights, which are then replaced.
-        made = self._constructed if entry else self._copied
-        model = made(entry, case, recipe["construct"])
-        fill(model, [Weight.heard(told) for told in recipe["weights"]], recipe["draw"])
+        construct = self._construct if entry else self._copy_original
+        model = construct(entry, case, recipe["construct"])
+        fill_weights(model, [Weight.from_message(message) for message in recipe["weights"]], recipe["draw"])
         return model
 
-    def _constructed(self, entry: Any, case: Case, seed: int) -> nn.Module:
-        """As published: on the CPU, from the same seed on both sides."""
-        module = self.at(case.size)
+    def _construct(self, entry: Any, case: "Case", seed: int) -> "nn.Module":
+        """Construct a model as KernelBench does: on the CPU, from the same seed for reference and candidate."""
+        import torch
+
+        module = self.load_at(case.size)
         with torch.no_grad():
             torch.manual_seed(seed)
             arguments = module.get_init_inputs()
             torch.manual_seed(seed)
             return (entry or module.Model)(*arguments).to(device=case.device, dtype=case.dtype)
 
-    def _copied(self, entry: None, case: Case, seed: int) -> nn.Module:
+    def _copy_original(self, entry: None, case: "Case", seed: int) -> "nn.Module":
         key = (case.size, case.dtype, seed)
         if key not in self.originals:
-            self.originals[key] = self._constructed(entry, case, seed)
+            self.originals[key] = self._construct(entry, case, seed)
         return deepcopy(self.originals[key])
 
-    def takes(self, held: Mapping[str, Sequence[int]], size: Size) -> bool:
-        """All of the reference's weights are there, and nothing that may have been computed from them."""
-        own = _without_values(self, size.name)
-        weights_there = all(tuple(held.get(w.name, ())) == w.shape and w.name in held for w in self.weights(size))
-        return weights_there and held.keys() <= held_by(own).keys()
+    def may_load_state(self, held: Mapping[str, Sequence[int]], size: Size) -> bool:
+        """Return whether all of the reference's weights are held, and nothing that may have been computed from them."""
+        from pkb.problems.sound_weights import find_held_shapes
 
-    def begin(self, case: Case) -> None:
-        """What a forward draws, both sides draw alike; but not what the inputs were drawn from."""
+        own = _construct_without_values(self, size.name)
+        weights_there = all(tuple(held.get(w.name, ())) == w.shape and w.name in held for w in self.list_weights(size))
+        return weights_there and held.keys() <= find_held_shapes(own).keys()
+
+    def begin(self, case: "Case") -> None:
+        """Seed the draws of a forward: the same for reference and candidate, but not the seed of the inputs."""
         _seed(case.device, case.seed ^ 2)
 
-    def weights(self, size: Size) -> list[Weight]:
-        """How the reference's weights are drawn at a size, so that each of them shows."""
-        return weights(_without_values(self, size.name), self.state)
+    def list_weights(self, size: Size) -> "list[Weight]":
+        """Return how the reference's weights are drawn at a size, so that the output depends on each of them."""
+        from pkb.problems.sound_weights import list_weights
 
-    def at(self, size: str) -> ModuleType:
-        """The file's module at a size."""
+        return list_weights(_construct_without_values(self, size.name), self.state)
+
+    def load_at(self, size: str) -> ModuleType:
+        """Load the file's module with the constants of a size."""
         constants = {"paper": {}, "tiny": self.tiny, "hidden": self.hidden}[size] or {}
-        module = module_at(self.path, constants)
+        module = load_module_at(self.path, constants)
         if self.is_sealed:
             vars(module).pop("Model", None)
         return module
 
-    def call_bytes(self, size: Size, dtype: str) -> float:
-        """Only the published size may be large."""
-        return sum(_work(self, size.name, dtype_named(dtype))[1]) if size.name == "paper" else 0.0
+    def count_call_bytes(self, size: Size, dtype: str) -> float:
+        """Return the bytes at the published size; no other size is large."""
+        return sum(_count_work(self, size.name, ITEMSIZES[dtype])[1]) if size.name == "paper" else 0.0
 
-    def cost(self, case: Case) -> Cost:
-        """What torch counts when it runs the model without values; each input, weight and result moved once."""
-        flops, moved = _work(self, case.size, case.dtype)
+    def cost(self, case: "Case | Dimensions") -> Cost:
+        """Return the operations that torch counts without values, and each input, weight and result moved once."""
+        flops, moved = _count_work(self, case.size, case.itemsize)
         return Cost(flops, sum(moved), Link(0.0, 0.0))
 
-    def floor(self, case: Case) -> Cost:
-        """Only what must be written: weights may be folded, products saved, and what has no effect left out."""
-        _, (_, results) = _work(self, case.size, case.dtype)
+    def compute_floor(self, case: "Case") -> Cost:
+        """Return the bytes of the results: a solution may fold weights, save products, and drop work without effect."""
+        _, (_, results) = _count_work(self, case.size, case.itemsize)
         return Cost(0.0, results, Link(0.0, 0.0))
 
 
-def published_problem(module: ModuleType) -> ModelProblem | None:
-    """The problem in a file of the published form, which knows nothing of us; None for any other file."""
+def make_published_problem(module: ModuleType) -> ModelProblem | None:
+    """Return the problem in a file of the published form, which has no PROBLEM; None for any other file."""
     known = all(hasattr(module, name) for name in _FORM)
     return ModelProblem(tiny=None, hidden=None) if known else None
 
 
-def level_of(path: Path) -> int:
-    """From the folder: level1, level2, ...; 0 elsewhere."""
+def find_level(path: Path) -> int:
+    """Return the number of the folder level1, level2, ...; 0 for other folders."""
     found = _LEVEL.fullmatch(path.parent.name)
     return int(found[1]) if found else 0
 
 
-def module_at(path: Path, constants: Constants) -> ModuleType:
-    """The file's module with other values for some of its constants."""
-    return _module_at(path, tuple(sorted((name, _frozen(value)) for name, value in constants.items())))
+def load_module_at(path: Path, constants: Constants) -> ModuleType:
+    """Load the file's module with other values for some of its constants."""
+    return _load_module_at(path, tuple(sorted((name, _freeze(value)) for name, value in constants.items())))
 
 
 @cache
-def _module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType:
+def _load_module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType:
     tree = ast.parse(path.read_text(), str(path))
     values = dict(constants)
     for node in tree.body:
@@ -230,25 +246,29 @@ def _module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType
     return module
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value
 
 
-def _seed(device: torch.device, seed: int) -> None:
-    """What torch.manual_seed does for this device. That looks at the whole stack first, and calls are timed."""
+def _seed(device: "torch.device", seed: int) -> None:
+    """Seed torch for this device. torch.manual_seed walks the whole stack first, and calls are timed."""
+    import torch
+
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
 
 
-def _moved(tensor: Tensor, case: Case) -> Tensor:
+def _move(tensor: "Tensor", case: "Case") -> "Tensor":
     return tensor.to(case.device, case.dtype if tensor.dtype.is_floating_point else None)
 
 
 @cache
-def _without_values(problem: ModelProblem, size: str) -> nn.Module:
-    """The reference with shapes but no values, however large it is."""
-    module = problem.at(size)
+def _construct_without_values(problem: ModelProblem, size: str) -> "nn.Module":
+    """Construct the reference with shapes but no values, which needs no memory."""
+    import torch
+
+    module = problem.load_at(size)
     try:
         with torch.device("meta"):
             return module.Model(*module.get_init_inputs())
@@ -258,18 +278,22 @@ def _without_values(problem: ModelProblem, size: str) -> nn.Module:
 
 
 @cache
-def _work(problem: ModelProblem, size: str, dtype: torch.dtype) -> tuple[float, tuple[float, float]]:
-    """Floating-point operations, and the bytes of inputs and weights, and of results."""
-    # Slow to import, and rarely needed.
-    from pkb.problems.flops import counted
+def _count_work(problem: ModelProblem, size: str, itemsize: int) -> tuple[float, tuple[float, float]]:
+    """Return the floating-point operations of a call, the bytes of inputs and weights, and the bytes of results."""
+    import torch
 
-    model = _without_values(problem, size).to(dtype)
+    from pkb.base.pytree import iterate_tensors
+    from pkb.problems.flops import count_flops
+
+    dtype = torch.float32 if itemsize == torch.float32.itemsize else torch.bfloat16
+
+    model = _construct_without_values(problem, size).to(dtype)
     case = replace(problem.case(size, "float32"), dtype=dtype, device=torch.device("meta"), published=True)
     arguments = problem.inputs(case)
-    read = float(sum(t.nbytes for t in [*tensors(arguments), *tensors(model)]))
+    read = float(sum(t.nbytes for t in [*iterate_tensors(arguments), *iterate_tensors(model)]))
     try:
-        flops, results = counted(lambda: model(*arguments))
+        flops, results = count_flops(lambda: model(*arguments))
     except Exception:
-        # What depends on values cannot run without them: the least is all that is known.
+        # A model whose control flow depends on values cannot run without them: only a lower bound is known.
         return 0.0, (read, 0.0)
-    return flops, (read, float(sum(t.nbytes for t in tensors(results))))
+    return flops, (read, float(sum(t.nbytes for t in iterate_tensors(results))))

@@ -1,4 +1,4 @@
-"""Files in the form of KernelBench, where they are not ours or not to be run: listing them, and unpacking a table."""
+"""Read files in the form of KernelBench without running them, and unpack a table of them."""
 
 import ast
 import re
@@ -12,11 +12,11 @@ from pkb.problems.kernelbench import ModelProblem
 
 _COLUMNS = ("code", "level", "name", "problem_id")
 _unpacked: list[tempfile.TemporaryDirectory[str]] = []
-"""They go with this process."""
+"""Folders that are deleted when this process ends."""
 
 
-def listed(path: Path) -> ModelProblem | None:
-    """A model's problem as its source shows it, without a module: to be listed, not posed. None for other problems."""
+def read_model(path: Path) -> ModelProblem | None:
+    """Return a model's problem as its source declares it, to be listed and not posed; None for other problems."""
     try:
         tree = ast.parse(path.read_text(), str(path))
     except (SyntaxError, ValueError):
@@ -25,15 +25,19 @@ def listed(path: Path) -> ModelProblem | None:
         return None
     module = ModuleType(path.stem, ast.get_docstring(tree))
     module.__file__ = str(path)
-    return ModelProblem(**{"tiny": None, "hidden": None} | _declared(tree)).bound_to(module, path)
+    problem = ModelProblem(**{"tiny": None, "hidden": None} | (_read_declaration(tree) or {})).bind(module, path)
+    if _read_declaration(tree) is not None:
+        # A published file has no PROBLEM, and is shown as a whole.
+        vars(module)["PROBLEM"] = problem
+    return problem
 
 
-def _declared(tree: ast.Module) -> dict[str, Any]:
-    """What PROBLEM says, as far as it is written out."""
+def _read_declaration(tree: ast.Module) -> dict[str, Any] | None:
+    """Return what PROBLEM says, as far as it is written out; None where there is no PROBLEM."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_named(node.targets[0], "PROBLEM"):
-            return {key.arg: _literal(key.value) for key in node.value.keywords if key.arg in _LISTED}
-    return {}
+            return {key.arg: _read_literal(key.value) for key in node.value.keywords if key.arg in _LISTED}
+    return None
 
 
 _LISTED = ("tiny", "hidden", "degenerate")
@@ -43,18 +47,18 @@ def _is_named(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _literal(node: ast.expr) -> Any:
+def _read_literal(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
         return {}
 
 
-def unpacked(table: Path) -> Path:
-    """A folder with the tasks of the data set's table, which has the columns code, level, name and problem_id."""
+def unpack_table(table: Path) -> Path:
+    """Write the tasks of a table (columns code, level, name, problem_id) to a temporary folder, and return it."""
     folder = tempfile.TemporaryDirectory(prefix="pkb-tasks-")
     _unpacked.append(folder)
-    for row in _rows(table):
+    for row in _read_rows(table):
         name = re.sub(r"[^\w-]", "_", str(row["name"]).removeprefix(f"{row['problem_id']}_").removesuffix(".py"))
         file = Path(folder.name) / f"level{int(row['level'])}" / f"{int(row['problem_id'])}_{name}.py"
         file.parent.mkdir(exist_ok=True)
@@ -62,7 +66,7 @@ def unpacked(table: Path) -> Path:
     return Path(folder.name)
 
 
-def _rows(table: Path) -> list[dict[str, Any]]:
+def _read_rows(table: Path) -> list[dict[str, Any]]:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError:

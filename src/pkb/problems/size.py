@@ -1,20 +1,36 @@
-"""How large a problem is posed."""
+"""How large a problem is posed, on how many ranks and with what elements."""
 
 from dataclasses import dataclass
 from typing import Any
 
+ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""Bytes per element, by the names of the dtypes in which problems can be posed."""
+
 
 @dataclass(frozen=True)
 class Size:
-    """Rows and columns; of a model, the name of a set of constants."""
+    """The rows and columns of a problem, or the name of a model's set of constants."""
 
     m: int = 0
     n: int = 0
     name: str = ""
 
-    def facts(self) -> dict[str, Any]:
-        """As records have it."""
+    def describe(self) -> dict[str, Any]:
+        """Return the size as records have it."""
         return {"size": self.name} if self.name else {"m": self.m, "n": self.n}
 
     def __str__(self) -> str:
         return f"size {self.name}" if self.name else f"M={self.m}, N={self.n}"
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """The numbers that a problem's conditions and costs are computed from. A Case has them too, and draws inputs."""
+
+    m: int
+    n: int
+    size: str
+    world: int
+    itemsize: int
+    rank: int = 0
+    trial: int = 0

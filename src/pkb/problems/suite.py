@@ -1,4 +1,4 @@
-"""Finds problems: by number, by name, by category, in ranges. Adding one is adding its file."""
+"""Find problems by number, name, category or range. A new problem needs only its file."""
 
 import difflib
 import importlib.util
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pkb.errors import UsageError
-from pkb.problems.kernelbench import level_of, published_problem
-from pkb.problems.kernelbench_files import listed, unpacked
+from pkb.problems.declaration import read_declaration
+from pkb.problems.kernelbench import find_level, make_published_problem
+from pkb.problems.kernelbench_files import read_model, unpack_table
 from pkb.problems.problem import Problem
 
 _PROBLEM_FILE = re.compile(r"\d+_[\w-]+\.py")
@@ -19,13 +20,13 @@ _SUITES = Path(__file__).parents[1] / "suites"
 _RANGE = re.compile(r"(?:l?(\d+)/)?(\d+)-(\d+)")
 _LEVELLED = re.compile(r"l\d+[/_]")
 _EXTRAS = {"transformers": "kernelbench", "einops": "kernelbench"}
-"""Modules that some problems need, and the extra that brings them."""
+"""Modules that some problems need, and the extra that installs each."""
 
 
 class Suite:
     """The problems in a folder and the folders below it: files named <number>_<name>.py.
 
-    Where they lie in folders level1, level2, ..., numbers are counted anew in each: L1/19.
+    In folders level1, level2, ..., numbers begin again in each folder, and a problem is called L1/19.
     """
 
     def __init__(self, folder: Path | str):
@@ -34,24 +35,31 @@ class Suite:
             raise UsageError(f"no problem in {folder}; a suite holds files named <number>_<name>.py")
 
     def problems(self, category: str | None = None) -> list[Problem]:
-        """All problems in order of their number, or those of one category."""
+        """Load all problems in order of their number, or those of one category."""
         return [load_file(path) for path in self._in(category)]
 
-    def listed(self, category: str | None = None) -> list[Problem]:
-        """The same, to look at: models are not imported, and what these import need not be there."""
-        return [listed(path) or load_file(path) for path in self._in(category)]
+    def read_problems(self, category: str | None = None) -> list[Problem]:
+        """Return the same problems to be listed, not posed: neither torch nor what models need is imported."""
+        return [read_file(path) for path in self._in(category)]
 
     def load(self, key: str | int) -> Problem:
-        """One problem, by number (13, L1/19), stem (13_gemm_allreduce) or name (gemm_allreduce)."""
-        found = self._names.get(_key(str(key)), [])
+        """Load one problem, by number (13, L1/19), stem (13_gemm_allreduce) or name (gemm_allreduce)."""
+        return load_file(self._find(key))
+
+    def read_problem(self, key: str | int) -> Problem:
+        """Return the same problem to be shown, not posed."""
+        return read_file(self._find(key))
+
+    def _find(self, key: str | int) -> Path:
+        found = self._names.get(_normalize_key(str(key)), [])
         if len(found) > 1:
-            raise UsageError(f"{key!r} may be any of {', '.join(map(_short, found))}; say which")
+            raise UsageError(f"{key!r} may be any of {', '.join(map(_shorten, found))}; say which")
         if not found:
             raise UsageError(f"no problem or category {key!r}; {self._hint(str(key))}")
-        return load_file(self._files[found[0]])
+        return self._files[found[0]]
 
     def select(self, text: str) -> list[Problem]:
-        """What a person types for several problems: `all`, `1-8,13`, `L1/1-20`, a name, a category, or a mixture."""
+        """Load the problems that a text names: `all`, `1-8,13`, `L1/1-20`, a name, a category, or several of these."""
         chosen: dict[str, Problem] = {}
         for part in filter(None, (p.strip() for p in text.split(","))):
             chosen |= {p.stem: p for p in self._select_one(part)}
@@ -60,68 +68,78 @@ class Suite:
         return list(chosen.values())
 
     def categories(self) -> list[str]:
-        return list(dict.fromkeys(p.category for p in self.listed()))
+        return list(dict.fromkeys(p.category for p in self.read_problems()))
 
     def _in(self, category: str | None) -> list[Path]:
         if category is None:
             return [*self._files.values()]
-        known = ((path, listed(path) or load_file(path)) for path in self._files.values())
-        return [path for path, problem in known if _plain(problem.category) == _plain(category)]
+        known = ((path, read_file(path)) for path in self._files.values())
+        return [
+            path for path, problem in known if _normalize_category(problem.category) == _normalize_category(category)
+        ]
 
     def _select_one(self, part: str) -> list[Problem]:
         if part == "all":
             return self.problems()
         if span := _RANGE.fullmatch(part.lower()):
             return self._range(part, int(span[1] or 0), range(int(span[2]), int(span[3]) + 1))
-        if _key(part) in self._names:
+        if _normalize_key(part) in self._names:
             return [self.load(part)]
         return self.problems(category=part) or [self.load(part)]
 
     def _range(self, text: str, level: int, numbers: range) -> list[Problem]:
-        inside = [path for path in self._files.values() if level_of(path) == level and _number(path) in numbers]
+        inside = [path for path in self._files.values() if find_level(path) == level and _read_number(path) in numbers]
         if not inside:
             raise UsageError(f"no problem in {text}; {self._hint_at_suite(text) or self._extent()}")
         return [load_file(path) for path in inside]
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        """By stem, in order."""
+        """The files in order, by stem."""
         found = [path for path in self.folder.rglob("*.py") if _PROBLEM_FILE.fullmatch(path.name)]
-        # Beside its levels, a checkout has much else.
-        chosen = [path for path in found if level_of(path)] or found
-        return {_stem(path): path for path in sorted(chosen, key=lambda path: (level_of(path), _number(path)))}
+        # A checkout of KernelBench has numbered files outside its levels too.
+        chosen = [path for path in found if find_level(path)] or found
+        return {
+            _make_stem(path): path for path in sorted(chosen, key=lambda path: (find_level(path), _read_number(path)))
+        }
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:
-        """Every spelling of a problem, and the stems that it may stand for."""
+        """The stems that each spelling may mean."""
         spellings: dict[str, list[str]] = defaultdict(list)
         for stem, path in self._files.items():
             number, _, name = path.stem.partition("_")
-            level = level_of(path)
+            level = find_level(path)
             own = {f"l{level}/{number}", f"{level}/{number}"} if level else set()
             for spelling in {stem.lower(), path.stem.lower(), number, name.lower(), *own}:
                 spellings[spelling].append(stem)
         return dict(spellings)
 
     def _extent(self) -> str:
-        known = [*map(_short, self._files)]
+        known = [*map(_shorten, self._files)]
         return f"there are {known[0]} to {known[-1]} (`pkb list`)"
 
     def _hint_at_suite(self, key: str) -> str:
-        has_levels = any(level_of(path) for path in self._files.values())
+        has_levels = any(find_level(path) for path in self._files.values())
         return "" if has_levels or not _LEVELLED.match(key.lower()) else "KernelBench's need --suite kernelbench"
 
     def _hint(self, key: str) -> str:
         if elsewhere := self._hint_at_suite(key):
             return elsewhere
-        known = list(self._names) + [_plain(category) for category in self.categories()]
-        near = difflib.get_close_matches(_key(key), known, n=3, cutoff=0.4)
+        known = list(self._names) + [_normalize_category(category) for category in self.categories()]
+        near = difflib.get_close_matches(_normalize_key(key), known, n=3, cutoff=0.4)
         return f"did you mean {' or '.join(near)}?" if near else "`pkb list` shows them all"
 
 
 @cache
+def read_file(path: Path) -> Problem:
+    """Return the problem in a file to be listed or shown, not posed; the file is run only where it must be."""
+    return read_model(path) or read_declaration(path) or load_file(path)
+
+
+@cache
 def load_file(path: Path) -> Problem:
-    """The problem that a file declares, or that it is by its form."""
+    """Load a file, and return the problem that it declares or, in the published form, is."""
     spec = importlib.util.spec_from_file_location(f"pkb_problem_{path.stem}", path)
     assert spec
     assert spec.loader
@@ -130,11 +148,11 @@ def load_file(path: Path) -> Problem:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UsageError(f"{path} cannot be loaded: {type(error).__name__}: {error}{_remedy(error)}") from error
-    problem: Any = getattr(module, "PROBLEM", None) or published_problem(module)
+        raise UsageError(f"{path} cannot be loaded: {type(error).__name__}: {error}{_suggest_extra(error)}") from error
+    problem: Any = getattr(module, "PROBLEM", None) or make_published_problem(module)
     if not isinstance(problem, Problem):
         raise UsageError(f"{path} declares no PROBLEM; docs/adding-a-problem.md shows what a file holds")
-    return problem.bound_to(module, path)
+    return problem.bind(module, path)
 
 
 @cache
@@ -142,18 +160,27 @@ def find_suite(name: str) -> Suite:
     """Return a shipped suite, a folder of problems, or a table of published tasks (.parquet)."""
     if (_SUITES / name).is_dir() and re.fullmatch(r"\w+", name):
         return Suite(_SUITES / name)
-    return Suite(unpacked(Path(name)) if name.endswith(".parquet") else name)
+    return Suite(unpack_table(Path(name)) if name.endswith(".parquet") else name)
 
 
 def name_suite(problem: Problem) -> str:
     """Return the name under which `find_suite` finds the suite of a problem."""
-    folder = problem.path.parent.parent if level_of(problem.path) else problem.path.parent
+    folder = problem.path.parent.parent if find_level(problem.path) else problem.path.parent
     return folder.relative_to(_SUITES).parts[0] if folder.is_relative_to(_SUITES) else str(folder)
 
 
 def load_problem(key: str | int) -> Problem:
     """Load one problem of the shipped suites; a key with a level, such as L1/19, is KernelBench's."""
-    return find_suite("kernelbench" if _LEVELLED.match(str(key).lower()) else "parallel").load(key)
+    return _find_shipped_suite(key).load(key)
+
+
+def read_problem(key: str | int) -> Problem:
+    """Return the same problem to be shown, not posed; torch is not imported."""
+    return _find_shipped_suite(key).read_problem(key)
+
+
+def _find_shipped_suite(key: str | int) -> Suite:
+    return find_suite("kernelbench" if _LEVELLED.match(str(key).lower()) else "parallel")
 
 
 def list_problems(category: str | None = None) -> list[Problem]:
@@ -166,28 +193,28 @@ def select_problems(text: str) -> list[Problem]:
     return find_suite("parallel").select(text)
 
 
-def _remedy(error: Exception) -> str:
+def _suggest_extra(error: Exception) -> str:
     extra = _EXTRAS.get(str(getattr(error, "name", "")).partition(".")[0])
     return f"; install it with `pip install parallelkernelbench[{extra}]`" if extra else ""
 
 
-def _stem(path: Path) -> str:
-    return f"L{level_of(path)}_{path.stem}" if level_of(path) else path.stem
+def _make_stem(path: Path) -> str:
+    return f"L{find_level(path)}_{path.stem}" if find_level(path) else path.stem
 
 
-def _short(stem: str) -> str:
+def _shorten(stem: str) -> str:
     parts = stem.split("_")
     return f"{parts[0]}/{parts[1]}" if parts[0].startswith("L") else parts[0]
 
 
-def _number(path: Path) -> int:
+def _read_number(path: Path) -> int:
     return int(path.stem.split("_")[0])
 
 
-def _key(text: str) -> str:
+def _normalize_key(text: str) -> str:
     text = text.strip().removesuffix(".py")
     return str(int(text)) if text.isdigit() else text.lower()
 
 
-def _plain(category: str) -> str:
+def _normalize_category(category: str) -> str:
     return re.sub(r"[\s_-]+", "_", category.strip().lower())

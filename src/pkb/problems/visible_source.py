@@ -1,23 +1,29 @@
-"""The part of a problem file that a model is shown: `solution`, and whatever it uses."""
+"""Extract the part of a problem file that a language model sees: `solution`, and all that it uses."""
 
 import ast
 import symtable
 from collections.abc import Iterable
 
 
-def shown_source(text: str, shown: Iterable[str] = ("solution",)) -> str:
-    """The docstring, what is to be shown, and the imports, constants and helpers that it reaches."""
+def extract_visible_source(text: str, shown: Iterable[str] = ("solution",)) -> str:
+    """Return the docstring, the definitions of these names, and the imports, constants and helpers that they use."""
     tree = ast.parse(text)
-    defined = {name: node for node in tree.body for name in _defines(node)}
-    scopes = {table.get_name(): table for table in symtable.symtable(text, "problem", "exec").get_children()}
-    needed = _reachable(shown, defined, scopes)
+    needed = find_statements(tree, text, shown)
     kept = [node for node in tree.body if node in needed or _is_docstring(node, tree)]
     lines = text.splitlines()
-    pieces = [_with_comments(node, lines) for node in kept]
+    pieces = [_cut_with_comments(node, lines) for node in kept]
     return _join(pieces, kept)
 
 
-def _defines(node: ast.stmt) -> list[str]:
+def find_statements(tree: ast.Module, text: str, names: Iterable[str]) -> list[ast.stmt]:
+    """Return the module's statements that define these names or are used, directly or not, by those that do."""
+    defined = {name: node for node in tree.body for name in _list_definitions(node)}
+    scopes = {table.get_name(): table for table in symtable.symtable(text, "problem", "exec").get_children()}
+    needed = _find_reachable(names, defined, scopes)
+    return [node for node in tree.body if node in needed]
+
+
+def _list_definitions(node: ast.stmt) -> list[str]:
     match node:
         case ast.FunctionDef() | ast.ClassDef():
             return [node.name]
@@ -30,7 +36,7 @@ def _defines(node: ast.stmt) -> list[str]:
     return []
 
 
-def _reachable(
+def _find_reachable(
     start: Iterable[str], defined: dict[str, ast.stmt], scopes: dict[str, symtable.SymbolTable]
 ) -> set[ast.stmt]:
     reached: set[ast.stmt] = set()
@@ -39,28 +45,28 @@ def _reachable(
         node = defined.get(waiting.pop())
         if node is not None and node not in reached:
             reached.add(node)
-            waiting += _uses(node, scopes)
+            waiting += _list_uses(node, scopes)
     return reached
 
 
-def _uses(node: ast.stmt, scopes: dict[str, symtable.SymbolTable]) -> list[str]:
-    """Names of the module that a statement needs: not the local ones of a function, which may be spelt alike."""
+def _list_uses(node: ast.stmt, scopes: dict[str, symtable.SymbolTable]) -> list[str]:
+    """Return the module's names that a statement uses, without a function's local names, which may be equal."""
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return _names(node)
+        return _list_names(node)
     outside: list[ast.AST] = [*node.decorator_list]
     if isinstance(node, ast.FunctionDef):
         outside += [node.args, *([node.returns] if node.returns else [])]
     else:
         outside += [*node.bases, *node.keywords, *node.body]
-    return [name for part in outside for name in _names(part)] + _globals(scopes[node.name])
+    return [name for part in outside for name in _list_names(part)] + _list_globals(scopes[node.name])
 
 
-def _names(node: ast.AST) -> list[str]:
+def _list_names(node: ast.AST) -> list[str]:
     return [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]
 
 
-def _globals(scope: symtable.SymbolTable) -> list[str]:
-    inner = [name for child in scope.get_children() for name in _globals(child)]
+def _list_globals(scope: symtable.SymbolTable) -> list[str]:
+    inner = [name for child in scope.get_children() for name in _list_globals(child)]
     return [symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()] + inner
 
 
@@ -68,7 +74,7 @@ def _is_docstring(node: ast.stmt, tree: ast.Module) -> bool:
     return node is tree.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _with_comments(node: ast.stmt, lines: list[str]) -> str:
+def _cut_with_comments(node: ast.stmt, lines: list[str]) -> str:
     decorators = getattr(node, "decorator_list", [])
     start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
     while start > 0 and lines[start - 1].startswith("#"):
@@ -79,11 +85,11 @@ def _with_comments(node: ast.stmt, lines: list[str]) -> str:
 def _join(pieces: list[str], nodes: list[ast.stmt]) -> str:
     text = ""
     for piece, node, after in zip(pieces, nodes, [*nodes[1:], None], strict=True):
-        text += piece + "\n" * _gap(node, after)
+        text += piece + "\n" * _count_newlines(node, after)
     return text
 
 
-def _gap(node: ast.stmt, after: ast.stmt | None) -> int:
+def _count_newlines(node: ast.stmt, after: ast.stmt | None) -> int:
     if after is None:
         return 1
     if any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in (node, after)):

@@ -1,4 +1,4 @@
-"""How judge, nursery and ranks talk: a length, a JSON header, then raw bytes. Never pickle."""
+"""The stream between judge, nursery and ranks: a length, a JSON header, then raw bytes. Never pickle."""
 
 import contextlib
 import json
@@ -17,10 +17,6 @@ Message = dict[str, Any]
 _LENGTH = struct.Struct("!I")
 _HEADER_LIMIT = 16 << 20
 _MOST_FDS = 128
-
-
-FORGED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a message that is not as agreed may raise."""
 
 
 class ChannelClosed(Exception):
@@ -44,7 +40,7 @@ class Channel:
         self.sock.close()
 
     def hang_up(self) -> None:
-        """For good. Unlike close(), it may come from another thread: who waits for a message hears that none comes."""
+        """Shut the stream down. Unlike close(), this may come from another thread: a waiting receive() ends."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""What is compared of a result too large to be brought over: pieces from everywhere, that only the judge knows."""
+"""Spot checks: of a result too large to be sent, pieces from everywhere are compared, which only the judge knows."""
 
 import math
 import random
@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 WHOLE = 1 << 22
-"""Elements of a tensor that is compared whole; of a larger one pieces are, so many of this length."""
+"""The most elements of a tensor that is compared whole; of a larger one, pieces are compared."""
 _PIECES, _LENGTH = 256, 1 << 12
 _PARTS = 64
-"""Of a large tensor, each with a digest of its own."""
+"""The number of parts of a large tensor that have a digest each."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Excerpt:
 
     @classmethod
     def of(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
-        """Both ends, and from all between a piece at the same distance, or nearly; None for what is compared whole."""
+        """Choose both ends, and between them pieces at about the same distance; None for what is compared whole."""
         count = math.prod(shape)
         if count <= WHOLE:
             return None
@@ -34,7 +34,7 @@ class Excerpt:
 
     @classmethod
     def part(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
-        """One part in full, for which a digest has vouched."""
+        """Choose one part in full, which has a digest of its own."""
         if math.prod(shape) <= WHOLE:
             return None
         start, end = chance.choice(_bounds(math.prod(shape)))
@@ -44,25 +44,25 @@ class Excerpt:
     def shape(self) -> tuple[int, ...]:
         return (len(self.starts) * self.length,)
 
-    def told(self) -> list[list[int]]:
-        """As a message has it: where pieces start and end."""
-        return [[start, start + self.length] for start in self.starts]
+    def list_pieces(self) -> list[tuple[int, int]]:
+        """Return where the pieces start and end."""
+        return [(start, start + self.length) for start in self.starts]
 
     def place(self, index: int) -> int:
-        """Where an element of the excerpt stands in the whole."""
+        """Return the place of an excerpt's element in the whole tensor."""
         return self.starts[index // self.length] + index % self.length
 
 
-def excerpted(tensor: Tensor, pieces: Sequence[Sequence[int]] | None) -> Tensor:
-    """What a rank hands over."""
+def cut_pieces(tensor: Tensor, pieces: Sequence[Sequence[int]] | None) -> Tensor:
+    """Return the pieces of a tensor, one after the other; None means all of it."""
     if pieces is None:
         return tensor
     flat = tensor.detach().reshape(-1)
     return torch.cat([flat[start:end] for start, end in pieces])
 
 
-def parts(tensor: Tensor) -> list[Tensor]:
-    """What digests are given of: the tensor, or the parts of a large one."""
+def split_parts(tensor: Tensor) -> list[Tensor]:
+    """Return the tensor, or the parts of a large one, each of which gets a digest."""
     if tensor.numel() <= WHOLE:
         return [tensor]
     flat = tensor.detach().reshape(-1)

@@ -1,4 +1,4 @@
-"""How a process becomes a rank: a folder to work in, its peers, a candidate's file."""
+"""Turn a process into a rank: enter its folder, join its peers, import a candidate's file."""
 
 import contextlib
 import faulthandler
@@ -16,17 +16,24 @@ from typing import Any
 
 import torch.distributed as dist
 
-from pkb.protocol.channel import Channel, ChannelClosed, Message
+from pkb.protocol.channel import Channel, ChannelClosed
+from pkb.protocol.messages import Header, decode_order, encode
 from pkb.rank.error_report import describe_error
 
 _COLLECTIVE_TIMEOUT = timedelta(hours=1)
-"""The judge's deadlines are the ones that count."""
+"""Long: the judge has deadlines of its own."""
 
 
 def run_rank(
-    kind: Callable[..., Any], order: Message, rank: int, channel_fd: int, log_fd: int, listener_fd: int | None
+    kind: Callable[..., Any],
+    order: Header,
+    rank: int,
+    port: int,
+    channel_fd: int,
+    log_fd: int,
+    listener_fd: int | None,
 ) -> None:
-    """The life of a rank of this kind, from the fork to the judge's `leave`."""
+    """Live as a rank of this kind, from the fork to the judge's Leave."""
     os.setsid()
     os.dup2(log_fd, 1)
     os.dup2(log_fd, 2)
@@ -36,15 +43,15 @@ def run_rank(
     channel = Channel(socket.socket(fileno=channel_fd))
     with contextlib.suppress(ChannelClosed):
         try:
-            worker = kind(order, rank, channel, listener_fd)
+            worker = kind(decode_order(order), rank, port, channel, listener_fd)
         except Exception as error:
-            channel.send({"error": describe_error(error)})
+            channel.send(encode(describe_error(error)))
             return
         worker.serve()
 
 
-def settle(folder: Path, memory: int | None) -> None:
-    """An empty folder of its own to work in, and a ceiling on memory."""
+def enter_folder(folder: Path, memory: int | None) -> None:
+    """Work in an empty folder of this rank's own, under a limit on memory."""
     folder.mkdir()
     os.chdir(folder)
     for variable in ("HOME", "XDG_CACHE_HOME"):
@@ -66,8 +73,8 @@ def _data_in_use() -> int:
         return 0
 
 
-def join(backend: str, rank: int, world: int, port: int, listener_fd: int | None) -> None:
-    """Meet the other ranks in a process group."""
+def join_group(backend: str, rank: int, world: int, port: int, listener_fd: int | None) -> None:
+    """Join the other ranks in a process group."""
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -92,8 +99,8 @@ def import_candidate(path: Path) -> ModuleType:
     return module
 
 
-def entry_of(module: ModuleType, name: str) -> Any:
-    """What a candidate's file defines to be judged."""
+def find_entry(module: ModuleType, name: str) -> Any:
+    """Return what a candidate's file defines to be judged."""
     if not hasattr(module, name):
         raise AttributeError(f"the file defines no `{name}`; define it with the reference's signature")
     if not callable(getattr(module, name)):

@@ -1,38 +1,39 @@
-"""The process that compiles a candidate's extensions: forked like a rank, without peers and without a GPU."""
+"""The process that compiles a candidate's extensions: forked like a rank, but without peers and GPUs."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from torch import Tensor
-
-from pkb.base.python_source import argument_free_callers, local_names
-from pkb.protocol.channel import Message
+from pkb.base.python_source import find_argument_free_callers, find_local_names
+from pkb.protocol import messages as m
+from pkb.protocol.extension_files import MODULE
 from pkb.rank.bootstrap import import_candidate
-from pkb.rank.extensions import MODULE, BuildError, install
-from pkb.rank.rank import Rank
+from pkb.rank.extensions import BuildError, install_loaders
+from pkb.rank.rank import HANDLERS, Rank
 
 
 class Builder(Rank):
-    def _enter(self, order: Message, listener_fd: int | None) -> None:
-        """Join nothing. The nursery has never touched CUDA, so it is not too late to hide the GPUs."""
+    def _enter(self, order: m.Spawn, port: int, listener_fd: int | None) -> None:
+        """Join no group. The nursery has never touched CUDA, so it is not too late to hide the GPUs."""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
-    def build(self, candidate: str, extensions: Message) -> tuple[Message, list[Tensor]]:
-        """Import the candidate, which compiles what it compiles then; then what `solution` would compile in a call."""
-        install(home=self.folder, **extensions)
-        module = import_candidate(Path(candidate))
-        source = Path(candidate).read_bytes()
-        for name in argument_free_callers(source, {"load_inline", *local_names(source, MODULE)}):
-            _try(getattr(module, name))
-        return {}, []
+    def build_extensions(self, order: m.BuildExtensions) -> None:
+        """Import the candidate, which compiles its extensions; then compile what `solution` would compile in a call."""
+        install_loaders(order.extensions, home=self.folder)
+        module = import_candidate(Path(order.candidate))
+        source = Path(order.candidate).read_bytes()
+        for name in find_argument_free_callers(source, {"load_inline", *find_local_names(source, MODULE)}):
+            _try_call(getattr(module, name))
 
 
-def _try(function: Callable[[], object]) -> None:
+def _try_call(function: Callable[[], object]) -> None:
     try:
         function()
     except BuildError:
         raise
     except Exception as error:
-        # It may need its peers or a GPU: the ranks will tell.
-        print(f"not compiled ahead: {error!r}")
+        # The function may need peers or a GPU: the ranks will show.
+        print(f"not compiled before the ranks start: {error!r}")
+
+
+HANDLERS[m.BuildExtensions] = Builder.build_extensions  # type: ignore[assignment]

@@ -1,6 +1,5 @@
-"""One call of a solution on one rank: its arguments, and what there is to say about its result."""
+"""One call of a solution on one rank: its arguments, and the description of its result."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -9,13 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pkb.base.pytree import Form, describe, kind, mapped, tensors
+from pkb.base.pytree import Form, describe_kind, iterate_tensors, map_tensors, take_apart
 from pkb.base.tensors import view_bytes
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
-from pkb.protocol.channel import Message, wire_name
-from pkb.protocol.sent_inputs import take
-from pkb.rank.oracle import widened
+from pkb.protocol.channel import wire_name
+from pkb.protocol.messages import LeafReport, ResultReport
+from pkb.protocol.sent_inputs import fill_arguments
+from pkb.rank.oracle import widen
 
 _BUMPED = (torch.float32, torch.bfloat16, torch.float16)
 _GROWTH, _SHRINKAGE = 2.0, 0.25
@@ -33,83 +33,82 @@ class Call:
     args: tuple[Any, ...]
     delay: float = 0.0
     oracle: bool = False
-    bump: Sequence[float] = ()
-    given: list[Tensor] | None = None
-    """What the judge sent in place of what the case draws."""
+    bump: tuple[float, float] | None = None
+    """Where one element of the inputs is changed."""
+    sent: list[Tensor] | None = None
+    """The values that the judge sent in place of what the case draws."""
     device: torch.device | None = None
     """Where the arguments go, if they are drawn elsewhere."""
 
     @classmethod
-    def drawn(cls, problem: Problem, case: Case, **rest: Any) -> "Call":
+    def draw(cls, problem: Problem, case: Case, **rest: Any) -> "Call":
         call = cls(problem, case, (), **rest)
         return replace(call, args=call.fresh_args())
 
     def fresh_args(self) -> tuple[Any, ...]:
-        """The arguments as they were before the call. Drawing again holds no copies."""
+        """Draw the arguments as they were before the call. Drawing again holds no copies."""
         # A copy has its streams at their beginning.
         case = replace(self.case)
         args = self.problem.inputs(case)
         if self.bump:
-            bump(args, self.problem.inputs(_reseeded(case)), *self.bump)
-        if self.given is not None:
-            take(args, self.given)
+            bump(args, self.problem.inputs(_reseed(case)), *self.bump)
+        if self.sent is not None:
+            fill_arguments(args, self.sent)
         if self.device is not None:
-            args = mapped(args, lambda tensor: tensor.to(self.device))
-        return widened(args) if self.oracle else args
+            args = map_tensors(args, lambda tensor: tensor.to(self.device))
+        return widen(args) if self.oracle else args
 
-    def wear(self, worn: tuple[Any, ...]) -> "Call":
-        """The same values in the memory of earlier arguments, where they fit: an address must tell nothing."""
+    def reuse_memory(self, earlier: tuple[Any, ...]) -> "Call":
+        """Put the arguments into the memory of earlier ones, where they fit: an address must tell nothing."""
         written = {*self.problem.mutates, *self.problem.may_overwrite}
-        named = zip_longest(self.problem.arguments[: len(self.args)], self.args, worn[: len(self.args)])
-        return replace(self, args=tuple(new if name in written else _worn(new, old) for name, new, old in named))
+        named = zip_longest(self.problem.arguments[: len(self.args)], self.args, earlier[: len(self.args)])
+        return replace(self, args=tuple(new if name in written else _copy_into(new, old) for name, new, old in named))
 
     def begin(self) -> None:
         self.problem.begin(self.case)
 
     def argument_bytes(self) -> int:
-        return sum(tensor.nbytes for tensor in tensors(self.args))
+        return sum(tensor.nbytes for tensor in iterate_tensors(self.args))
 
     def spare_args(self) -> tuple[Any, ...]:
-        """The arguments, with copies of those that the call may write to."""
+        """Return the arguments, with copies of those that the call may write to."""
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, self.args, strict=False)
-        return tuple(mapped(arg, Tensor.clone) if name in free else arg for name, arg in named)
+        return tuple(map_tensors(arg, Tensor.clone) if name in free else arg for name, arg in named)
 
-    def result(self, output: Any, earlier: list[Any], leaves: list[Tensor]) -> Message:
-        """What this call returned, for the judge; its tensors are appended to `leaves`."""
-        form, returned = self.leaves(output)
+    def describe_result(self, output: Any, earlier: list[Any], leaves: list[Tensor]) -> ResultReport:
+        """Describe what this call returned, for the judge; append its tensors to `leaves`."""
+        form, returned = self.list_leaves(output)
         leaves += returned
-        return {
-            "form": form,
-            "leaves": [_facts(leaf, self.args, self.problem.arguments, earlier) for leaf in returned],
-            "changed": self._changed_arguments(),
-        }
+        reports = [_describe_leaf(leaf, self.args, self.problem.arguments, earlier) for leaf in returned]
+        return ResultReport(form, reports, self._list_changed_arguments())
 
-    def leaves(self, output: Any) -> tuple[Form, list[Tensor]]:
-        """All that counts as output: what was returned, and arguments that are changed in place."""
+    def list_leaves(self, output: Any) -> tuple[Form, list[Tensor]]:
+        """Return the form and tensors of all that counts as output, arguments changed in place included."""
         returned: list[Tensor] = []
         names = self.problem.arguments
         mutated = {name: self.args[names.index(name)] for name in self.problem.mutates}
-        return describe([output, mutated] if mutated else [output], returned), returned
+        return take_apart([output, mutated] if mutated else [output], returned), returned
 
-    def left(self, output: Any) -> list[Tensor]:
-        """Copies of all that, in the order of the device's work: what comes later than the call's end is too late.
+    def copy_leaves(self, output: Any) -> list[Tensor]:
+        """Copy the output in the order of the device's work: what is written after the call's end is too late.
 
-        No copies where they would be large.
+        Returns nothing where the copies would be large.
         """
-        leaves = self.leaves(output)[1]
+        leaves = self.list_leaves(output)[1]
         small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _COPIED
         return [leaf.detach().clone() for leaf in leaves] if small else []
 
-    def _changed_arguments(self) -> list[str]:
+    def _list_changed_arguments(self) -> list[str]:
         again = self.fresh_args()
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, again, self.args, strict=False)
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]
 
 
-def _worn(new: Any, old: Any) -> Any:
-    if not (isinstance(new, Tensor) and isinstance(old, Tensor)) or _make(new) != _make(old):
+def _copy_into(new: Any, old: Any) -> Any:
+    """Return `old` with the values of `new`, or `new` itself where they do not match."""
+    if not (isinstance(new, Tensor) and isinstance(old, Tensor)) or _list_traits(new) != _list_traits(old):
         return new
     if new.requires_grad or new.layout is not torch.strided:
         return new
@@ -118,20 +117,20 @@ def _worn(new: Any, old: Any) -> Any:
     return old
 
 
-def _make(tensor: Tensor) -> tuple[Any, ...]:
+def _list_traits(tensor: Tensor) -> tuple[Any, ...]:
     return type(tensor), tensor.layout, tensor.dtype, tensor.device, tensor.shape, tensor.is_contiguous()
 
 
-def _reseeded(case: Case) -> Case:
+def _reseed(case: Case) -> Case:
     return replace(case, seed=case.seed ^ 1)
 
 
 def bump(args: Any, others: Any, which: float, where: float) -> None:
     """Change one element, clearly, in a tensor of floats that is this rank's own.
 
-    `others` are arguments from another seed: what is the same in both, all ranks hold alike, and must go on to.
+    `others` are arguments from another seed: tensors that are equal in both are shared by all ranks, and stay so.
     """
-    pairs = zip(tensors(args), tensors(others), strict=True)
+    pairs = zip(iterate_tensors(args), iterate_tensors(others), strict=True)
     own = [t for t, o in pairs if t.dtype in _BUMPED and t.numel() and t.shape == o.shape and not torch.equal(t, o)]
     if not own:
         return
@@ -144,25 +143,25 @@ def bump(args: Any, others: Any, which: float, where: float) -> None:
     chosen[place] = torch.where(value.abs() > rms, _SHRINKAGE * value, grown).to(chosen.dtype)
 
 
-def _facts(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> Message:
-    return {
-        "type": kind(leaf),
-        "shape": list(leaf.shape),
-        "dtype": wire_name(leaf.dtype),
-        "device": leaf.device.type,
-        "strides": list(leaf.stride()) if leaf.layout is torch.strided else None,
-        "aliases": [name for name, arg in zip(names, args, strict=False) if _overlaps(leaf, arg)],
-        "reuses": [k for k, output in enumerate(earlier) if _overlaps(leaf, output)],
-    }
+def _describe_leaf(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> LeafReport:
+    return LeafReport(
+        type=describe_kind(leaf),
+        shape=list(leaf.shape),
+        dtype=wire_name(leaf.dtype),
+        device=leaf.device.type,
+        strides=list(leaf.stride()) if leaf.layout is torch.strided else None,
+        aliases=[name for name, arg in zip(names, args, strict=False) if _overlaps(leaf, arg)],
+        reuses=[k for k, output in enumerate(earlier) if _overlaps(leaf, output)],
+    )
 
 
 def _overlaps(leaf: Tensor, tree: Any) -> bool:
     start, end = _extent(leaf)
-    return any(a < end and start < b for a, b in map(_extent, tensors(tree)))
+    return any(a < end and start < b for a, b in map(_extent, iterate_tensors(tree)))
 
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
-    """First and last address that a strided tensor touches; an empty one touches none."""
+    """Return the first and the last address that a strided tensor touches; an empty one touches none."""
     if tensor.numel() == 0 or tensor.layout is not torch.strided:
         return 0, 0
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -170,7 +169,7 @@ def _extent(tensor: Tensor) -> tuple[int, int]:
 
 
 def _same_bits(one: Any, other: Any) -> bool:
-    before, after = list(tensors(one)), list(tensors(other))
+    before, after = list(iterate_tensors(one)), list(iterate_tensors(other))
     return len(before) == len(after) and all(
         a.shape == b.shape and a.dtype == b.dtype and torch.equal(view_bytes(a), view_bytes(b))
         for a, b in zip(before, after, strict=True)

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import torch
 
-from pkb.protocol.channel import Message
+from pkb.protocol.messages import ErrorReport
 from pkb.rank.extensions import BuildError
 
 _HARNESS = tuple(str(Path(__file__).parents[1] / folder) + os.sep for folder in ("rank", "nursery", "protocol"))
 
 
-def describe_error(error: BaseException) -> Message:
+def describe_error(error: BaseException) -> ErrorReport:
     """Return type, message and the frames of the candidate's own code; those of the harness are left out."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HARNESS)]
     lines = [f"{Path(f.filename).name}:{f.lineno} in {f.name}: {f.line or ''}" for f in frames]
     message = str(error).strip()[:2000] or "(no message)"
-    facts = {"type": type(error).__name__, "message": message, "traceback": lines[-12:], "advice": _advice(error)}
-    return facts | ({"errors": error.errors} if isinstance(error, BuildError) else {})
+    errors = error.errors if isinstance(error, BuildError) else []
+    return ErrorReport(type(error).__name__, message, lines[-12:], _advise(error), errors)
 
 
-def _advice(error: BaseException) -> str | None:
+def _advise(error: BaseException) -> str | None:
     text = str(error)
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
         return "a rank's memory is limited; allocate less, or choose a smaller --size"

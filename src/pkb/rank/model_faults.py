@@ -1,4 +1,4 @@
-"""Wrong answers that any model must reject, made by tampering with its arguments or leaving out what it does."""
+"""Plant faults in a model: freeze an argument or skip an operation, so that every problem of models must reject it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,27 +7,29 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from pkb.base.pytree import mapped
+from pkb.base.pytree import map_tensors
+from pkb.protocol.fault_names import NOTHING, OTHER_LIBRARY, SKIP, STALE
 
 Solution = Callable[..., Any]
-Operations = list[tuple[int, str]]
-"""Which of a call's operations, and what it is called."""
+NumberedOperations = list[tuple[int, str]]
+"""Operations of a call: the position of each in the call, and its name."""
 
 _CHANGE_NOTHING = {
     *("contiguous", "clone", "detach", "to", "float", "half", "double", "bfloat16", "type", "type_as", "cuda", "cpu"),
     *("view", "view_as", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "expand_as", "requires_grad_"),
     *("dropout", "dropout_", "dropout1d", "dropout2d", "dropout3d", "__get__", "__set__"),
 }
-"""With a result of the argument's shape; dropout's rate is 0 where results are compared."""
+"""Operations that return their argument's values, if with another shape; where results are compared, dropout's rate
+is 0."""
 
 
-class _Operations(TorchFunctionMode):
-    """Sees every operation on a tensor; one of them may be left out."""
+class _OperationCounter(TorchFunctionMode):
+    """Counts the operations on tensors, and skips the one of number `skipped`."""
 
     def __init__(self, skipped: int = -1):
         super().__init__()
         self.skipped, self.count = skipped, 0
-        self.could_be_skipped: Operations = []
+        self.skippable: NumberedOperations = []
 
     def __torch_function__(
         self, func: Solution, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -35,60 +37,59 @@ class _Operations(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if not args or not isinstance(args[0], Tensor) or name in _CHANGE_NOTHING:
             return func(*args, **(kwargs or {}))
-        before, number = _form(args[0]), self.count
+        before, number = _describe_form(args[0]), self.count
         self.count += 1
         if number == self.skipped:
             return args[0]
         result = func(*args, **(kwargs or {}))
         # Batch norms count their calls, in integers.
-        if isinstance(result, Tensor) and _form(result) == before and result.is_floating_point():
-            self.could_be_skipped.append((number, name))
+        if isinstance(result, Tensor) and _describe_form(result) == before and result.is_floating_point():
+            self.skippable.append((number, name))
         return result
 
 
-def _form(tensor: Tensor) -> tuple[torch.Size, torch.dtype]:
+def _describe_form(tensor: Tensor) -> tuple[torch.Size, torch.dtype]:
     return tensor.shape, tensor.dtype
 
 
-def operations(solution: Solution, *args: Any) -> Operations:
-    """Those of a call that could be left out unnoticed by whatever follows them."""
-    with _Operations() as seen:
+def list_skippable_operations(solution: Solution, *args: Any) -> NumberedOperations:
+    """Return the operations of a call that can be skipped: their result has their argument's shape and dtype."""
+    with _OperationCounter() as counter:
         solution(*args)
-    return seen.could_be_skipped
+    return counter.skippable
 
 
-def _skipping(solution: Solution, number: int) -> Solution:
-    def skipping(*args: Any) -> Any:
-        with _Operations(number):
+def _skip_operation(solution: Solution, number: int) -> Solution:
+    def run_skipping(*args: Any) -> Any:
+        with _OperationCounter(number):
             return solution(*args)
 
-    return skipping
+    return run_skipping
 
 
-def _stale(solution: Solution, place: int) -> Solution:
-    """One argument is always that of the first call."""
+def _freeze_argument(solution: Solution, place: int) -> Solution:
+    """Pass the first call's argument at `place` to every call."""
     first: list[Any] = []
 
-    def stale(*args: Any) -> Any:
-        first[:] = first or [mapped(args[place], Tensor.clone)]
+    def run_frozen(*args: Any) -> Any:
+        first[:] = first or [map_tensors(args[place], Tensor.clone)]
         return solution(*args[:place], first[0], *args[place + 1 :])
 
-    return stale
+    return run_frozen
 
 
-def _by_another_library(solution: Solution, _: int) -> Solution:
-    def other(*args: Any) -> Any:
+def _use_other_library(solution: Solution, _: int) -> Solution:
+    def run_without_libraries(*args: Any) -> Any:
         with torch.backends.mkldnn.flags(enabled=False), torch.backends.cudnn.flags(enabled=False):
             return solution(*args)
 
-    return other
+    return run_without_libraries
 
 
-SKIP, STALE, NOTHING, OTHER_LIBRARY = "skip", "stale", "nothing", "other-library"
-PLANTED: dict[str, Callable[[Solution, int], Solution]] = {
-    SKIP: _skipping,
-    STALE: _stale,
+MODEL_FAULTS: dict[str, Callable[[Solution, int], Solution]] = {
+    SKIP: _skip_operation,
+    STALE: _freeze_argument,
     NOTHING: lambda solution, _: solution,
-    OTHER_LIBRARY: _by_another_library,
+    OTHER_LIBRARY: _use_other_library,
 }
-"""By name, which a number may follow. The last is no fault, and must pass."""
+"""Functions that plant a fault, by its name; they take the number that may follow the name."""

@@ -1,4 +1,4 @@
-"""Profilers, as a rank runs them. The first calls warm up, unseen; the ranks then start the others together."""
+"""Run calls under a profiler. The first calls warm up, unprofiled; then the ranks start the others together."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,32 +8,29 @@ import torch
 import torch.distributed as dist
 
 from pkb.platforms import Platform
-
-TRACE = "trace.json"
-WARM_UP_CALLS = 2
-"""Buffers that are used in turn have both been used then, and all is compiled."""
+from pkb.protocol.profile_files import TRACE, WARM_UP_CALLS
 
 Call = Callable[[], Any]
 
 
-def by_torch(calls: Sequence[Call], platform: Platform, folder: Path) -> None:
-    """Leave a Chrome trace of all but the first calls in `folder`."""
+def run_under_torch(calls: Sequence[Call], platform: Platform, folder: Path) -> None:
+    """Write a Chrome trace of all but the warm-up calls to `folder`."""
     schedule = torch.profiler.schedule(wait=0, warmup=1, active=1)
     with torch.profiler.profile(schedule=schedule, record_shapes=True) as profiler:
         _warm_up(calls, platform)
         profiler.step()
-        _run(calls, platform)
+        _run_calls(calls, platform)
     profiler.export_chrome_trace(str(folder / TRACE))
 
 
-def by_ncu(calls: Sequence[Call], platform: Platform, folder: Path) -> None:
-    """Have ncu, which this process was started under, look at all but the first calls."""
+def run_under_ncu(calls: Sequence[Call], platform: Platform, folder: Path) -> None:
+    """Let ncu, under which this process was started, profile all but the warm-up calls."""
     _warm_up(calls, platform)
     with torch.cuda.profiler.profile():
-        _run(calls, platform)
+        _run_calls(calls, platform)
 
 
-PROFILERS = {"torch": by_torch, "ncu": by_ncu}
+PROFILERS = {"torch": run_under_torch, "ncu": run_under_ncu}
 
 
 def _warm_up(calls: Sequence[Call], platform: Platform) -> None:
@@ -43,7 +40,7 @@ def _warm_up(calls: Sequence[Call], platform: Platform) -> None:
     platform.synchronize()
 
 
-def _run(calls: Sequence[Call], platform: Platform) -> None:
+def _run_calls(calls: Sequence[Call], platform: Platform) -> None:
     for k, call in enumerate(calls[WARM_UP_CALLS:]):
         with torch.profiler.record_function(f"call {k}"):
             call()

@@ -1,6 +1,6 @@
-"""What runs inside one rank: load a solution, draw inputs from the judge's seeds, call it, hand back raw bytes.
+"""What runs inside one rank: load a solution, draw inputs from the judge's seeds, call it, send raw bytes back.
 
-In a candidate's world this process belongs to the candidate from `load` on. Nothing here decides anything.
+In a candidate's world this process belongs to the candidate once it is loaded. Nothing here decides anything.
 """
 
 import contextlib
@@ -14,276 +14,287 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pkb.platforms import Platform, platforms
+from pkb.base.schema import dump
+from pkb.checks import Check, list_checks
+from pkb.platforms import Platform, load_platforms
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
-from pkb.problems.size import Size
-from pkb.problems.sound_weights import held_by
+from pkb.problems.sound_weights import find_held_shapes
 from pkb.problems.suite import load_file
-from pkb.protocol.channel import Channel, Message
-from pkb.protocol.digest import digests
-from pkb.protocol.spot_check import excerpted, parts
-from pkb.rank.bootstrap import entry_of, import_candidate, join, settle
+from pkb.protocol import messages as m
+from pkb.protocol.channel import Channel
+from pkb.protocol.digest import digest_all
+from pkb.protocol.spot_check import cut_pieces, split_parts
+from pkb.rank.bootstrap import enter_folder, find_entry, import_candidate, join_group
 from pkb.rank.call import Call
+from pkb.rank.candidate_observer import CandidateObserver, CollectiveCounter
 from pkb.rank.error_report import describe_error
-from pkb.rank.extensions import install
-from pkb.rank.faults import faulty
+from pkb.rank.extensions import install_loaders
+from pkb.rank.faults import plant_fault
 from pkb.rank.inductor import compile_solution, stop_compile_workers
-from pkb.rank.model_faults import operations
-from pkb.rank.oracle import in_float64, widened
+from pkb.rank.model_faults import list_skippable_operations
+from pkb.rank.oracle import compute_in_float64, widen
 from pkb.rank.profilers import PROFILERS
 from pkb.rank.stopwatch import Stopwatch, poison
-from pkb.rank.tripwires import Tally, Watch
-from pkb.rank.warm_kernels import exercise
+from pkb.rank.warm_kernels import warm_up_kernels
+
+Handler = Callable[["Rank", Any], m.Answer | None]
 
 
 class Rank:
-    def __init__(self, order: Message, rank: int, channel: Channel, listener_fd: int | None):
-        self.rank, self.world = rank, order["size"]
+    def __init__(self, order: m.Spawn, rank: int, port: int, channel: Channel, listener_fd: int | None):
+        self.rank, self.world = rank, order.size
         self.channel = channel
-        self.platform: Platform = platforms()[order["platform"]]
-        self.folder = Path(order["folder"]) / f"rank-{rank}"
-        settle(self.folder, order["memory"])
-        self._enter(order, listener_fd)
+        self.platform: Platform = load_platforms()[order.platform]
+        self.folder = Path(order.folder) / f"rank-{rank}"
+        enter_folder(self.folder, order.memory)
+        self._enter(order, port, listener_fd)
         self.entry: Any = None
-        """What the candidate's file defines; None where the problem's own is used."""
-        self.solution: Callable[..., Any] = _nothing_loaded
-        self.finish: Callable[[Any], Callable[..., Any]] = _as_it_is
-        """What is made of a solution before it is called."""
-        self.built: Any = None
+        """What the candidate's file defines; None where the problem's own solution is used."""
+        self.solution: Callable[..., Any] = _raise_not_loaded
+        self.finish: Callable[[Any], Callable[..., Any]] = _return_unchanged
+        """Makes of a solution what is called: compiles it, or plants a fault in it."""
+        self.built_from: Any = None
         """What the solution was last built from, where it has to be built."""
-        self.watch: Watch | None = None
-        """In a candidate's world, from just before it is imported."""
-        self.epochs = False
+        self.observer: CandidateObserver | None = None
+        """In a candidate's world, from just before the candidate is imported."""
+        self.checks: list[Check] = []
         self.held: list[list[Tensor]] = []
         """Results that the judge may ask for, call by call."""
         self.first: list[Tensor] = []
-        """What the first call of all returned."""
+        """What the very first call returned."""
         self.calls: list[Call] = []
-        self.worn: list[Call] = []
-        """Those of the last trial, for their memory."""
+        self.last_calls: list[Call] = []
+        """The calls of the last trial, whose memory the next one may reuse."""
         self.pads: list[Tensor] = []
-        """What lies between the calls' arguments."""
+        """Memory between the calls' arguments."""
 
     @cached_property
     def stopwatch(self) -> Stopwatch:
         """Made on first use, on all ranks together: its barrier needs a rendezvous."""
-        with self.watch.asleep() if self.watch else contextlib.nullcontext():
+        with self.observer.pause() if self.observer else contextlib.nullcontext():
             return Stopwatch(self.platform, self.world, self.device)
 
-    def _enter(self, order: Message, listener_fd: int | None) -> None:
-        self.device = self.platform.enter(self.rank, self.world, Path(order["shared"]))
-        join(self.platform.process_group, self.rank, self.world, order["port"], listener_fd)
+    def _enter(self, order: m.Spawn, port: int, listener_fd: int | None) -> None:
+        self.device = self.platform.enter(self.rank, self.world, Path(order.shared))
+        join_group(self.platform.process_group, self.rank, self.world, port, listener_fd)
         if self.device.type != "cpu":
-            exercise(self.device)
-            self.platform.tidy()
+            warm_up_kernels(self.device)
+            self.platform.free_unused_memory()
 
     def serve(self) -> None:
-        self.channel.send({"ready": True})
-        while (message := self.channel.receive())["do"] != "leave":
+        """Carry out orders until the judge says Leave."""
+        self.channel.send(m.encode(m.Ready()))
+        while not isinstance(order := m.decode_order(self.channel.receive()), m.Leave):
+            tensors: Sequence[Tensor] = ()
             try:
-                answer, leaves = getattr(self, message.pop("do"))(**message)
+                answer = HANDLERS[type(order)](self, order) or m.Answer()
+                tensors = self._cut_pieces(order.pieces) if isinstance(order, m.SendTensors) else ()
             except Exception as error:
-                answer, leaves = {"error": describe_error(error)}, []
-            self.channel.send(answer, leaves)
+                answer = describe_error(error)
+            self.channel.send(m.encode(answer), tensors)
 
-    def load(
-        self, problem: str, candidate: str = "", compiled: str = "", extensions: Message | None = None
-    ) -> tuple[Message, list[Tensor]]:
-        """Take `solution` from a candidate's file, or from the problem itself, as it is or compiled."""
-        self.problem: Problem = load_file(Path(problem))
-        if extensions:
-            install(home=self.folder, **extensions)
-        if candidate:
-            # What the reference was here for is over.
-            gc.collect()
-            self.problem = self.problem.sealed()
-            self.watch = Watch()
-            module = import_candidate(Path(candidate))
-            self.entry, self.epochs = entry_of(module, self.problem.entry), getattr(module, "SIGNALS", "") == "epochs"
-        elif not compiled:
+    def load(self, order: m.LoadSolution) -> None:
+        self.problem: Problem = load_file(Path(order.problem))
+        if order.extensions:
+            install_loaders(order.extensions, home=self.folder)
+        if order.candidate:
+            self._load_candidate(Path(order.candidate))
+        elif not order.compiled:
             # As in a candidate's ranks, where counting costs each collective a moment.
-            Tally()
-        self.finish = partial(compile_solution, baseline=compiled) if compiled else _as_it_is
+            CollectiveCounter()
+        self.finish = partial(compile_solution, baseline=order.compiled) if order.compiled else _return_unchanged
         self._finish_loading()
-        return {}, []
+
+    def _load_candidate(self, file: Path) -> None:
+        # Free what the reference used in this process.
+        gc.collect()
+        self.problem = self.problem.seal()
+        self.observer = CandidateObserver()
+        self.checks = [check(self.observer) for check in list_checks()]
+        module = import_candidate(file)
+        self.observer.entry_module = module
+        self.entry = find_entry(module, self.problem.entry)
+
+    def load_mutant(self, order: m.LoadMutant) -> None:
+        self.problem = load_file(Path(order.problem))
+        self.entry = self.problem.mutants.get(order.name)
+        plant = partial(plant_fault, name=order.name, integers=order.integers)
+        self.finish = _return_unchanged if self.entry else plant
+        self._finish_loading()
 
     def _finish_loading(self) -> None:
-        self.built = None
+        self.built_from = None
         if not self.problem.builds:
             self.solution = self.finish(self.entry or self.problem.solution)
 
-    def hold(self, case: Message, recipe: Message) -> tuple[Message, list[Tensor]]:
-        """The names and shapes of what a model holds, once it is built."""
-        return {"held": held_by(self.problem.built(self.entry, self._case(case, {}), recipe))}, []
+    def build_model(self, order: m.BuildModel) -> m.HeldTensors:
+        model = self.problem.build(self.entry, self._pose_case(order.case), order.recipe)
+        return m.HeldTensors(find_held_shapes(model))
 
-    def load_mutant(self, problem: str, name: str, integers: bool = False) -> tuple[Message, list[Tensor]]:
-        """Take one of the problem's own wrong variants, or its solution with a fault planted in it."""
-        self.problem = load_file(Path(problem))
-        self.entry = self.problem.mutants.get(name)
-        self.finish = _as_it_is if self.entry else partial(faulty, name=name, integers=integers)
-        self._finish_loading()
-        return {}, []
-
-    def prepare(
-        self,
-        case: Message,
-        calls: list[Message],
-        oracle: bool = False,
-        recipe: Message | None = None,
-        wear: bool = False,
-        given: list[list[Message]] | None = None,
-        pads: Sequence[int] = (),
-    ) -> tuple[Message, list[Tensor]]:
-        """Build the solution, where a recipe says how, and draw the inputs of the next calls.
-
-        Or take those that are `given`; to `wear`, in the memory of the last trial's; beside `pads` of so many bytes.
-        """
-        for call, tensors in zip(calls, given or [], strict=False):
-            call["given"] = [self._received(tensor) for tensor in tensors]
+    def draw_inputs(self, order: m.DrawInputs) -> None:
+        sent = [[self._receive(tensor) for tensor in call] for call in order.sent or []]
         self.held = []
-        if recipe:
-            self._build(case, recipe, oracle)
-        if self.watch:
-            self.watch.spoil()
+        if order.recipe:
+            self._build(order.case, order.recipe, order.oracle)
+        if self.observer:
+            self.observer.poison_symmetric_buffers()
         self.calls, self.pads = [], []
-        self.pads = [torch.empty(count, dtype=torch.uint8, device=self.device) for count in pads]
-        self._draw(case, calls, oracle)
-        if wear:
-            before = self.worn or self.calls
-            self.calls = [call.wear(old.args) for call, old in zip(self.calls, before, strict=True)]
+        self.pads = [torch.empty(count, dtype=torch.uint8, device=self.device) for count in order.pads]
+        self._draw_calls(order.case, order.calls, order.oracle, sent)
+        if order.reuse_memory:
+            earlier = self.last_calls or self.calls
+            self.calls = [call.reuse_memory(old.args) for call, old in zip(self.calls, earlier, strict=True)]
         self.platform.synchronize()
-        return {}, []
 
-    def _draw(self, case: Message, calls: list[Message], oracle: bool = False) -> None:
+    def _draw_calls(
+        self,
+        case: m.CaseOrder,
+        calls: Sequence[m.CallOrder],
+        oracle: bool = False,
+        sent: Sequence[list[Tensor]] = (),
+    ) -> None:
         self.calls = []
-        self.calls = [self._drawn(case, call, oracle) for call in calls]
+        values = [*sent, *[None] * (len(calls) - len(sent))]
+        self.calls = [self._draw_call(case, call, oracle, own) for call, own in zip(calls, values, strict=True)]
 
-    def _received(self, tensor: Message) -> Tensor:
-        return self.channel.receive_tensor(tensor["shape"], getattr(torch, tensor["dtype"]), math.inf)
+    def _draw_call(self, case: m.CaseOrder, call: m.CallOrder, oracle: bool, sent: list[Tensor] | None) -> Call:
+        posed = self._pose_case(case, seed=call.seed, shared_seed=call.shared_seed)
+        device = self.device if case.on_host else None
+        return Call.draw(self.problem, posed, delay=call.delay, oracle=oracle, bump=call.bump, sent=sent, device=device)
 
-    def _build(self, case: Message, recipe: Message, oracle: bool) -> None:
-        wanted = (case["size"], case["dtype"], recipe, oracle)
-        if wanted != self.built:
-            # The last one makes room first.
-            self.built, self.solution = None, _nothing_loaded
-            model = self.problem.built(self.entry, self._case(case, {}), recipe)
-            self.solution = torch.no_grad()(self.finish(widened(model) if oracle else model))
-            self.built = wanted
+    def _receive(self, tensor: m.TensorSpec) -> Tensor:
+        return self.channel.receive_tensor(tensor.shape, getattr(torch, tensor.dtype), math.inf)
 
-    def run(self, count: bool = False) -> tuple[Message, list[Tensor]]:
-        """The prepared calls, back to back; what they returned is held. With `count`, library calls are counted."""
+    def _build(self, case: m.CaseOrder, recipe: m.Recipe, oracle: bool) -> None:
+        wanted = (case.size, case.dtype, recipe, oracle)
+        if wanted != self.built_from:
+            # Free the last model first.
+            self.built_from, self.solution = None, _raise_not_loaded
+            model = self.problem.build(self.entry, self._pose_case(case), recipe)
+            self.solution = torch.no_grad()(self.finish(widen(model) if oracle else model))
+            self.built_from = wanted
+
+    def run_calls(self, order: m.RunCalls) -> m.CallResults:
         outputs: list[Any] = []
-        counted = self.watch.counting() if self.watch and count else contextlib.nullcontext()
-        with in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else counted:
+        count = self.observer.count_operators() if self.observer and order.count else contextlib.nullcontext()
+        with compute_in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else count:
             for call in self.calls:
                 self.platform.delay(call.delay)
                 poison(outputs[-1:], self.device)
                 call.begin()
                 outputs.append(self.solution(*call.args))
-            left = self.calls[-1].left(outputs[-1])
+            copies = self.calls[-1].copy_leaves(outputs[-1])
         self.platform.delay(0.0)
         self.platform.synchronize()
+        return self._hold_results(outputs, copies)
+
+    def _hold_results(self, outputs: list[Any], copies: list[Tensor]) -> m.CallResults:
+        """Hold what the calls returned; `copies` were taken in the order of the device's work after the last call."""
         self.held = [[] for _ in outputs]
         results = [
-            call.result(output, outputs[:k], self.held[k])
+            call.describe_result(output, outputs[:k], self.held[k])
             for k, (call, output) in enumerate(zip(self.calls, outputs, strict=True))
         ]
-        # What a result lies in is not ours to write to.
-        returned = any(leaf["aliases"] for result in results for leaf in result["leaves"])
-        # Of a candidate's. A reference needs the room.
-        self.worn, self.calls = self.calls if self.watch and not returned else [], []
-        self.first = self.first or (self.held[0] if self.watch else [])
-        self.held[-1] = left or self.held[-1]
-        return {"results": results}, []
+        # Memory that a result lies in is not ours to write to.
+        returned = any(leaf.aliases for result in results for leaf in result.leaves)
+        # Only a candidate's: a reference needs the memory.
+        self.last_calls, self.calls = self.calls if self.observer and not returned else [], []
+        self.first = self.first or (self.held[0] if self.observer else [])
+        self.held[-1] = copies or self.held[-1]
+        return m.CallResults(results)
 
-    def hand_over(self, pieces: list[list[list[list[int]] | None]]) -> tuple[Message, list[Tensor]]:
-        """The tensors held, or pieces of them, call by call."""
+    def _cut_pieces(self, pieces: Sequence[Sequence[Sequence[tuple[int, int]] | None]]) -> list[Tensor]:
         pairs = [pair for call in zip(self.held, pieces, strict=True) for pair in zip(*call, strict=True)]
-        return {}, [excerpted(tensor, wanted) for tensor, wanted in pairs]
+        return [cut_pieces(tensor, wanted) for tensor, wanted in pairs]
 
-    def operations(self) -> tuple[Message, list[Tensor]]:
-        """Operations of the first prepared call that could be left out."""
-        return {"operations": operations(self.solution, *self.calls[0].args)}, []
+    def list_operations(self, order: m.ListOperations) -> m.OperationList:
+        return m.OperationList(list_skippable_operations(self.solution, *self.calls[0].args))
 
-    def again(self) -> tuple[Message, list[Tensor]]:
-        """Hold what the first call of all returned, as it is now."""
+    def hold_first_result(self, order: m.HoldFirstResult) -> None:
         self.held = [self.first]
-        return {}, []
 
-    def conduct(self) -> tuple[Message, list[Tensor]]:
-        """What there was to notice since the candidate was loaded."""
-        assert self.watch, "only candidates are watched"
+    def report_conduct(self, order: m.ReportConduct) -> m.ConductReport:
+        assert self.observer, "only candidates are observed"
         stop_compile_workers()
-        with self.watch.asleep():
-            return self.watch.report() | {"epochs": self.epochs}, []
+        with self.observer.pause():
+            return m.ConductReport({check.name: dump(check.report()) for check in self.checks})
 
-    def let_go(self) -> tuple[Message, list[Tensor]]:
-        """Hand back what others may need: leaving takes a while."""
-        self.calls, self.worn, self.held, self.first, self.pads = [], [], [], [], []
-        self.built, self.solution = None, _nothing_loaded
+    def release_memory(self, order: m.ReleaseMemory) -> None:
+        self.calls, self.last_calls, self.held, self.first, self.pads = [], [], [], [], []
+        self.built_from, self.solution = None, _raise_not_loaded
         if "stopwatch" in vars(self):
             self.stopwatch.kept = {}
         stop_compile_workers()
-        self.platform.tidy()
-        return {}, []
+        self.platform.free_unused_memory()
 
-    def weigh(self) -> tuple[Message, list[Tensor]]:
-        """What the prepared calls and the last output weigh, and how much this rank's device could still take."""
+    def measure_memory(self, order: m.MeasureMemory) -> m.MemoryReport:
         clock = self.stopwatch.clock
         heaviest = max(call.argument_bytes() for call in self.calls)
-        own = {"argument_bytes": heaviest, "result_bytes": self.stopwatch.output_bytes}
-        return {**own, "cache_bytes": clock.cache_bytes, "free_bytes": clock.free_bytes()}, []
+        return m.MemoryReport(heaviest, self.stopwatch.output_bytes, clock.cache_bytes, clock.count_free_bytes())
 
-    def warm(self, count: int) -> tuple[Message, list[Tensor]]:
-        """So many calls on the prepared arguments, for compilers, caches and clocks to settle."""
-        self.stopwatch.warm(self.calls, self.solution, count)
-        return {}, []
+    def warm_up(self, order: m.WarmUp) -> None:
+        self.stopwatch.warm_up(self.calls, self.solution, order.count)
 
-    def time(self, spin_s: float, flush: bool, keep_from: int) -> tuple[Message, list[Tensor]]:
-        """Time every prepared call; outputs wait for `kept`."""
-        return self.stopwatch.block(self.calls, self.solution, spin_s, flush, keep_from), []
+    def time_block(self, order: m.TimeBlock) -> m.BlockTimes:
+        return self.stopwatch.time_block(self.calls, self.solution, order.spin_s, order.flush, order.keep_from)
 
-    def kept(self, call: int) -> tuple[Message, list[Tensor]]:
-        """Hold what one call of the last timed block returned."""
+    def hold_timed_result(self, order: m.HoldTimedResult) -> m.CallResults:
         self.held = [[]]
-        return {"results": [self.calls[call].result(self.stopwatch.kept[call], [], self.held[0])]}, []
+        output = self.stopwatch.kept[order.call]
+        return m.CallResults([self.calls[order.call].describe_result(output, [], self.held[0])])
 
-    def stretch(self, case: Message, calls: list[Message], spin_s: float) -> tuple[Message, list[Tensor]]:
-        """Draw inputs and make calls, without a clock: the judge holds its own. Outputs wait for `digests`, `kept`."""
+    def run_untimed(self, order: m.RunUntimed) -> None:
         self.stopwatch.kept = {}
-        self._draw(case, calls)
-        self.stopwatch.stretch(self.calls, self.solution, spin_s)
-        return {}, []
+        self._draw_calls(order.case, order.calls)
+        self.stopwatch.run_untimed(self.calls, self.solution, order.spin_s)
 
-    def digests(self, key: int) -> tuple[Message, list[Tensor]]:
-        """What stands for all results of the stretch."""
-        results = [call.leaves(self.stopwatch.kept[k])[1] for k, call in enumerate(self.calls)]
-        pieces = [[parts(leaf) for leaf in leaves] for leaves in results]
-        found = iter(digests([part for call in pieces for leaf in call for part in leaf], key))
-        return {"digests": [[[next(found) for _ in leaf] for leaf in call] for call in pieces]}, []
+    def digest_results(self, order: m.DigestResults) -> m.DigestList:
+        results = [call.list_leaves(self.stopwatch.kept[k])[1] for k, call in enumerate(self.calls)]
+        pieces = [[split_parts(leaf) for leaf in leaves] for leaves in results]
+        found = iter(digest_all([part for call in pieces for leaf in call for part in leaf], order.key))
+        return m.DigestList([[[next(found) for _ in leaf] for leaf in call] for call in pieces])
 
-    def profile(self, tool: str) -> tuple[Message, list[Tensor]]:
-        """The prepared calls under a profiler, which leaves what it saw in the rank's folder."""
+    def run_profiler(self, order: m.RunProfiler) -> None:
         calls = [partial(self.solution, *call.args) for call in self.calls]
-        PROFILERS[tool](calls, self.platform, self.folder)
+        PROFILERS[order.tool](calls, self.platform, self.folder)
         self.calls = []
-        return {}, []
 
-    def _drawn(self, shape: Message, call: Message, oracle: bool) -> Call:
-        seeds = {name: call.pop(name) for name in ("seed", "shared_seed")}
-        device = self.device if shape["on_host"] else None
-        return Call.drawn(self.problem, self._case(shape, seeds), oracle=oracle, device=device, **call)
-
-    def _case(self, shape: Message, seeds: Message) -> Case:
-        size, device = Size(**shape["size"]), "cpu" if shape["on_host"] else self.device
-        rest = {key: value for key, value in shape.items() if key not in ("size", "dtype", "on_host")}
-        return self.problem.case(size, shape["dtype"], self.world, self.rank, device, **rest, **seeds)
+    def _pose_case(self, order: m.CaseOrder, **seeds: int) -> Case:
+        device = "cpu" if order.on_host else self.device
+        rest: dict[str, Any] = {"trial": order.variant, "whole": order.whole, "published": order.published, **seeds}
+        return self.problem.case(order.size, order.dtype, self.world, self.rank, device, **rest)
 
 
-def _as_it_is(solution: Any) -> Any:
+def _send_nothing_else(rank: Rank, order: m.SendTensors) -> None:
+    """Answer; the tensors follow the answer."""
+
+
+HANDLERS: dict[type[m.Order], Handler] = {
+    m.LoadSolution: Rank.load,
+    m.LoadMutant: Rank.load_mutant,
+    m.BuildModel: Rank.build_model,
+    m.DrawInputs: Rank.draw_inputs,
+    m.RunCalls: Rank.run_calls,
+    m.SendTensors: _send_nothing_else,
+    m.HoldFirstResult: Rank.hold_first_result,
+    m.HoldTimedResult: Rank.hold_timed_result,
+    m.ListOperations: Rank.list_operations,
+    m.ReportConduct: Rank.report_conduct,
+    m.ReleaseMemory: Rank.release_memory,
+    m.MeasureMemory: Rank.measure_memory,
+    m.WarmUp: Rank.warm_up,
+    m.TimeBlock: Rank.time_block,
+    m.RunUntimed: Rank.run_untimed,
+    m.DigestResults: Rank.digest_results,
+    m.RunProfiler: Rank.run_profiler,
+}
+"""What a rank does for each order; a builder adds its own."""
+
+
+def _return_unchanged(solution: Any) -> Any:
     return solution
 
 
-def _nothing_loaded(*_: Any) -> None:
+def _raise_not_loaded(*_: Any) -> None:
     raise RuntimeError("run before load")

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pkb.base.pytree import mapped, oddity, tensors
+from pkb.base.pytree import find_oddity, iterate_tensors, map_tensors
 from pkb.platforms import Platform
-from pkb.protocol.channel import Message
+from pkb.protocol.messages import BlockTimes
 from pkb.rank.call import Call
 
 Solution = Callable[..., Any]
@@ -33,23 +33,25 @@ _POISON = 0xFF
 
 class Stopwatch:
     def __init__(self, platform: Platform, world: int, device: torch.device):
-        self.clock = platform.clock()
-        self.meet = _meeting(device) if world > 1 else _alone
-        self.synchronize, self.tidy = platform.synchronize, platform.tidy
+        self.clock = platform.make_clock()
+        self.meet = _make_barrier(device) if world > 1 else _meet_nobody
+        self.synchronize, self.free_unused_memory = platform.synchronize, platform.free_unused_memory
         self.kept: dict[int, Any] = {}
         """Outputs of the last block, by call."""
         self._output_bytes: list[int] = []
         self._device = device
 
-    def warm(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
-        self.tidy()
+    def warm_up(self, calls: Sequence[Call], solution: Solution, count: int) -> None:
+        self.free_unused_memory()
         for call in itertools.islice(itertools.cycle(calls), count):
             call.begin()
             self._look_at(solution(*call.spare_args()))
         self.synchronize()
 
-    def block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool, keep_from: int) -> Message:
-        """Time each call once. All outputs are kept, or from call `keep_from` on as many as there is room for."""
+    def time_block(
+        self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool, keep_from: int
+    ) -> BlockTimes:
+        """Time each call once. Keep all outputs, or from call `keep_from` on as many as there is room for."""
         self.kept = {}
         room = _KEPT_BYTES
         if len(calls) * sum(self._output_bytes) <= room:
@@ -60,31 +62,31 @@ class Stopwatch:
         self.clock.hold_back(spin_s)
         if flush:
             # Once is enough: no two calls of a block share arguments. Code stays as warm as it is in real use.
-            self.clock.flush()
+            self.clock.flush_cache()
         self._stagger(_STAGGERED)
         for k, call in enumerate(calls):
             self._poison()
             self._stagger(_STAGGERED_EACH)
             # In an order of its own each time: who comes last would otherwise be settled for good, and matter.
-            self.clock.dawdle(random.uniform(0, _LATE_S))
+            self.clock.spin(random.uniform(0, _LATE_S))
             call.begin()
             self.meet()
             before = self.clock.mark()
             output = solution(*call.args)
             marks.append((before, self.clock.mark()))
             queued = queued and not self.clock.has_passed(before)
-            odd = odd or oddity(output)
+            odd = odd or find_oddity(output)
             self._look_at(output)
             if k >= keep_from and (k == keep_from or room >= sum(self._output_bytes)):
                 room -= sum(self._output_bytes)
-                self.kept[k] = mapped(output, _copied)
+                self.kept[k] = map_tensors(output, _copy)
         host_s = time.perf_counter() - start
         self.synchronize()
-        spans = [self.clock.nanoseconds(before, after) for before, after in marks]
-        return {"ns": spans, "host_s": host_s, "queued": queued, "kept": sorted(self.kept), "odd": odd}
+        spans = [self.clock.measure_ns(before, after) for before, after in marks]
+        return BlockTimes([*map(float, spans)], host_s, queued, sorted(self.kept), odd)
 
-    def stretch(self, calls: Sequence[Call], solution: Solution, spin_s: float) -> None:
-        """Make each call once, and keep what it returns."""
+    def run_untimed(self, calls: Sequence[Call], solution: Solution, spin_s: float) -> None:
+        """Make each call once, without marks, and keep what it returns."""
         self.clock.hold_back(spin_s)
         for k, call in enumerate(calls):
             call.begin()
@@ -94,28 +96,28 @@ class Stopwatch:
 
     @property
     def output_bytes(self) -> int:
-        """Of the last output; 0 before the first."""
+        """Bytes of the last output; 0 before the first call."""
         return sum(self._output_bytes)
 
     def _stagger(self, most: int) -> None:
-        """Launch something that takes no time, now and then: a call's launches are not to lie at the same place of the
-        device's queue in each block. On an H200 it is faster at some places than at others."""
+        """Launch a random number of empty kernels, so that a call's launches lie at another place of the device's queue
+        in each block: on an H200 some places are faster than others."""
         for _ in range(random.randrange(most)):
-            self.clock.dawdle(0)
+            self.clock.spin(0)
 
     def _look_at(self, output: Any) -> None:
-        self._output_bytes = [tensor.nbytes for tensor in tensors(output)]
+        self._output_bytes = [tensor.nbytes for tensor in iterate_tensors(output)]
 
     def _poison(self) -> None:
         _poison(self._output_bytes, self._device)
 
 
 def poison(results: Any, device: torch.device) -> None:
-    """Take as much memory as these results did, fill it with NaN, and let go of it.
+    """Allocate as much memory as these results did, fill it with NaN, and free it.
 
     The next result is likely to lie there: what a call does not write stays wrong.
     """
-    _poison([tensor.nbytes for tensor in tensors(results)], device)
+    _poison([tensor.nbytes for tensor in iterate_tensors(results)], device)
 
 
 def _poison(sizes: Sequence[int], device: torch.device) -> None:
@@ -123,8 +125,8 @@ def _poison(sizes: Sequence[int], device: torch.device) -> None:
     del taken
 
 
-def _meeting(device: torch.device) -> Callable[[], None]:
-    """A barrier between the ranks, on the device, over symmetric memory that nobody else uses. Collective."""
+def _make_barrier(device: torch.device) -> Callable[[], None]:
+    """Return a barrier between the ranks, on the device, over symmetric memory of our own. Collective."""
     import torch.distributed._symmetric_memory as symm_mem
 
     rendezvous: Any = symm_mem.rendezvous
@@ -135,9 +137,9 @@ def _meeting(device: torch.device) -> Callable[[], None]:
     return lambda: handle.barrier(channel)
 
 
-def _alone() -> None:
+def _meet_nobody() -> None:
     """A world of one has nobody to meet."""
 
 
-def _copied(tensor: Tensor) -> Tensor:
+def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone()

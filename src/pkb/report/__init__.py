@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pkb
-from pkb.analyse import Row, compared, failures, fast_p_curve, leaderboard, rows
-from pkb.analyse.compare import CPU
+from pkb.analyse import Row, compare_runs, compute_fast_p_curve, count_failures, make_leaderboard, read_rows
 from pkb.analyse.rows import PUBLISHED
 from pkb.base.atomic import write_whole
 from pkb.errors import UsageError
@@ -46,7 +45,7 @@ class Report:
     def of(cls, runs: list[Path], p: float = 1.0) -> "Report":
         """Raises UsageError where there is nothing to report."""
         once = list({run.resolve(): run for run in runs}.values())
-        found = rows(once)
+        found = read_rows(once)
         full = {Path(row.folder).parents[1] for row in found.rows}
         if empty := [str(run) for run in once if run not in full]:
             damaged = f" ({len(found.damaged)} cannot be read, such as {found.damaged[0]})" if found.damaged else ""
@@ -69,7 +68,7 @@ class Report:
     def notices(self) -> list[str]:
         """What a reader must know before believing anything else."""
         found = []
-        if any(row.speedup is not None and row.platform == CPU for row in self.rows):
+        if any(row.speedup is not None and not row.comparable for row in self.rows):
             found.append(
                 "Times on the platform cpu are the host's clock around interpreted kernels: they tell slow from equal "
                 "on one machine, say nothing about GPUs, and do not enter the leaderboard."
@@ -116,7 +115,11 @@ class Report:
     def _figures(self) -> dict[str, Any]:
         runs = by_run(self.rows)
         curves = [
-            {"run": line.run, "cpu_times": line.cpu, "fast_p": dict(zip(PS, fast_p_curve(line.rows, PS), strict=True))}
+            {
+                "run": line.run,
+                "cpu_times": line.cpu,
+                "fast_p": dict(zip(PS, compute_fast_p_curve(line.rows, PS), strict=True)),
+            }
             for line in lines(self.rows)
         ]
         return {
@@ -125,11 +128,11 @@ class Report:
             "pkb": pkb.__version__,
             "p": self.p,
             "notices": self.notices,
-            "leaderboard": [asdict(standing) for standing in leaderboard(self.rows, p=self.p)],
+            "leaderboard": [asdict(standing) for standing in make_leaderboard(self.rows, p=self.p)],
             "fast_p": curves,
             "turns": [asdict(line) for line in turn_lines(self.turns, self.p)],
-            "failures": {run: [asdict(one) for one in failures(found)] for run, found in runs.items()},
-            "comparison": [asdict(one) for one in compared(*runs.values())] if len(runs) == 2 else [],
+            "failures": {run: [asdict(one) for one in count_failures(found)] for run, found in runs.items()},
+            "comparison": [asdict(one) for one in compare_runs(*runs.values())] if len(runs) == 2 else [],
             "samples": [asdict(row) for row in self.rows],
         }
 

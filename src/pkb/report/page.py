@@ -9,9 +9,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkb.analyse import Row, fast_p_curve, speedups
+from pkb.analyse import Row, compute_fast_p_curve, list_timed_rows
 from pkb.errors import UsageError
-from pkb.problems.suite import load_problem
+from pkb.problems.suite import read_problem
 from pkb.report.cells import Cell, Table
 from pkb.report.sample_detail import finite, part
 from pkb.report.tables import Line, by_run, lines
@@ -95,14 +95,14 @@ def _table(table: Table, index: dict[int, int]) -> dict[str, Any]:
 
 
 def _curve(rows: list[Row]) -> dict[str, Any]:
-    sure = [row.low for row in speedups(rows) if row.low]
+    sure = [row.low for row in list_timed_rows(rows) if row.low]
     low, high = min([0.5, *sure]) / 1.2, max([2.0, *sure]) * 1.2
     ps = [low * (high / low) ** (at / (_POINTS - 1)) for at in range(_POINTS)]
     return {"ps": ps, "lines": [_line(line, ps) for line in lines(rows)]}
 
 
 def _line(line: Line, ps: list[float]) -> dict[str, Any]:
-    return {"label": line.label, "run": line.run, "cpu": line.cpu, "values": fast_p_curve(line.rows, ps)}
+    return {"label": line.label, "run": line.run, "cpu": line.cpu, "values": compute_fast_p_curve(line.rows, ps)}
 
 
 def _verdicts(rows: list[Row]) -> dict[str, int]:
@@ -117,9 +117,9 @@ def _references(rows: list[Row], suite: "Suite") -> dict[str, str]:
     """By problem, of those that the suite has, or else the shipped ones."""
     found = {}
     for problem in dict.fromkeys(row.problem for row in rows):
-        for loaded in (suite.load, load_problem):
+        for read in (suite.read_problem, read_problem):
             with contextlib.suppress(UsageError):
-                found[problem] = loaded(problem).shown()
+                found[problem] = read(problem).show_source()
                 break
     return found
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pkb.analyse import Row
-from pkb.record import Record
+from pkb.record import Record, Spans
 from pkb.runs import Sample
-from pkb.speedup import Spans, block_times
+from pkb.speedup import compute_block_times
 
 _SIDES = ("reference", "candidate")
 _MOST_SOURCE, _MOST_LOG = 200_000, 4_000
@@ -40,7 +40,7 @@ def _turn(sample: Sample) -> dict[str, Any] | None:
     record = sample.record
     if record is None:
         return None
-    speedup = record.timing["speedup"] if record.timing else None
+    speedup = record.timing.speedup if record.timing else None
     said = {"verdict": record.verdict, "reason": record.reason, "speedup": speedup}
     return {"turn": sample.name, **said, "source": _cut(sample.source)}
 
@@ -60,7 +60,9 @@ def _times(record: Record) -> dict[str, Any]:
     timing = _without_raw_times(record.timing)
     spans = record.timing.get("blocks_us", {})
     try:
-        ranks, blocks = ({side: medians(spans[side]) for side in _SIDES} for medians in (_rank_medians, block_times))
+        ranks, blocks = (
+            {side: medians(spans[side]) for side in _SIDES} for medians in (_rank_medians, compute_block_times)
+        )
     except (KeyError, TypeError, ValueError):
         # Imported from elsewhere, without the raw times.
         return {"timing": timing, "ranks": None}

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 
 from pkb.analyse import (
     ALL,
-    Compared,
+    Comparison,
     Estimate,
     Row,
     Standing,
     Summary,
-    compared,
-    failures,
-    fast_p_at_turns,
-    fast_p_curve,
-    leaderboard,
-    speedups,
+    compare_runs,
+    compute_fast_p_curve,
+    count_failures,
+    estimate_fast_p_by_turn,
+    list_timed_rows,
+    make_leaderboard,
 )
-from pkb.analyse.bootstrap import geometric_mean
-from pkb.analyse.compare import CPU
+from pkb.analyse.estimates import estimate_geometric_mean as geometric_mean
 from pkb.analyse.rows import PUBLISHED
 from pkb.analyse.tables import KS
 from pkb.report.cells import (
@@ -59,7 +58,7 @@ Turns = dict[str, list[Row]]
 
 def tables(rows: list[Row], p: float, turns: Turns | None = None) -> list[Table]:
     """All that apply, in the order of reading."""
-    runs, standings = by_run(rows), leaderboard(rows, p=p)
+    runs, standings = by_run(rows), make_leaderboard(rows, p=p)
     order = list(dict.fromkeys(row.category for row in sorted(rows, key=lambda row: row.number)))
     heat_maps = [_categories(standings, order), *_fast_categories(standings, order, p)]
     curves = [_fast_p(rows), *_by_turn(turns or {}, p)]
@@ -76,11 +75,11 @@ def by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def lines(rows: list[Row]) -> list[Line]:
     """Those that have a time. CPU times never share a line with others."""
     split = [
-        Line(run, cpu, [row for row in found if (row.platform == CPU) is cpu])
+        Line(run, cpu, [row for row in found if (not row.comparable) is cpu])
         for run, found in by_run(rows).items()
         for cpu in (False, True)
     ]
-    return [line for line in split if speedups(line.rows)]
+    return [line for line in split if list_timed_rows(line.rows)]
 
 
 @dataclass(frozen=True)
@@ -100,18 +99,18 @@ def turn_lines(turns: Turns, p: float) -> list[TurnLine]:
             found.setdefault(rows[0].run, []).append(rows)
     made = []
     for run, samples in found.items():
-        made.append(TurnLine(run, "right", fast_p_at_turns(samples, 0.0)))
+        made.append(TurnLine(run, "right", estimate_fast_p_by_turn(samples, 0.0)))
         for line in lines([row for rows in samples for row in rows]) if p > 0 else []:
-            same_clock = [[row for row in rows if (row.platform == CPU) is line.cpu] for rows in samples]
-            made.append(TurnLine(line.label, f"fast_{p:g}", fast_p_at_turns(same_clock, p)))
+            same_clock = [[row for row in rows if (not row.comparable) is line.cpu] for rows in samples]
+            made.append(TurnLine(line.label, f"fast_{p:g}", estimate_fast_p_by_turn(same_clock, p)))
     return made
 
 
 def best(rows: list[Row]) -> list[Row]:
     """The fastest right sample of each problem, run and kind of clock, in the problems' order."""
-    fastest = {(row.run, row.problem, row.platform == CPU): row for row in reversed(speedups(rows))}
+    fastest = {(row.run, row.problem, not row.comparable): row for row in reversed(list_timed_rows(rows))}
     order = list(by_run(rows))
-    return sorted(fastest.values(), key=lambda row: (row.platform == CPU, row.number, order.index(row.run)))
+    return sorted(fastest.values(), key=lambda row: (not row.comparable, row.number, order.index(row.run)))
 
 
 def _leaderboard(standings: list[Standing], p: float) -> Table:
@@ -182,7 +181,7 @@ def _fast_p(rows: list[Row]) -> Table:
         "end of the 95 % interval), averaged over problems. At p = 0: right, timed or not."
     )
     columns = [Column("run"), *(Column(f"p = {p:g}", True) for p in PS)]
-    cells = [[text(line.label), *map(share, fast_p_curve(line.rows, PS))] for line in lines(rows)]
+    cells = [[text(line.label), *map(share, compute_fast_p_curve(line.rows, PS))] for line in lines(rows)]
     return Table("fast_p", "fast_p over p", note, columns, cells)
 
 
@@ -215,7 +214,7 @@ def _speedups(rows: list[Row]) -> Table:
             Cell(duration(row.reference_us), row.reference_us),
             Cell(duration(row.candidate_us), row.candidate_us),
             Cell("" if row.percent is None else f"{row.percent:.3g}", row.percent),
-            text("CPU times" if row.platform == CPU else row.platform),
+            text(row.platform if row.comparable else "CPU times"),
         ]
         for row in best(rows)
     ]
@@ -229,7 +228,7 @@ def _failures(runs: dict[str, list[Row]]) -> Table:
     cells = [
         [text(run), text(one.verdict), count(one.count), share(one.share), text(_checks(one.checks))]
         for run, found in runs.items()
-        for one in failures(found)
+        for one in count_failures(found)
     ]
     return Table("failures", "Failures", note, columns, cells)
 
@@ -242,7 +241,7 @@ def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
     if len(runs) != 2:
         return []
     (before, rows_a), (after, rows_b) = runs.items()
-    found = compared(rows_a, rows_b)
+    found = compare_runs(rows_a, rows_b)
     note = (
         f"From {before} to {after}: {_in_words(found)}.{_overall(found)} Each side's best sample of a problem; the "
         "ratio is of the speed-ups. noise: both right, and the intervals overlap or the ratio is within 2 % of 1. "
@@ -264,12 +263,12 @@ def _comparison(runs: dict[str, list[Row]]) -> list[Table]:
     return [Table("comparison", f"{before} against {after}", note, columns, cells)]
 
 
-def _in_words(found: list[Compared]) -> str:
+def _in_words(found: list[Comparison]) -> str:
     words = [one.change for one in found]
     return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words)))
 
 
-def _overall(found: list[Compared]) -> str:
+def _overall(found: list[Comparison]) -> str:
     change = geometric_mean({one.problem: [one.ratio] for one in found if one.ratio})
     if change is None or change.problems < 2:
         return ""

@@ -1,7 +1,7 @@
-"""Where a candidate's ranks are locked up: a process confines itself here, then forks them.
+"""Confine the current process and the ranks that it forks afterwards.
 
-Three levels. `namespaces`: users, mounts, network, IPC and processes of their own, as an ordinary user may have
-them. `landlock`: files closed, for systems that forbid the former. `limits`: what any process can do to itself.
+Three levels. `namespaces`: user, mount, network, IPC and PID namespaces, as an unprivileged user may create them.
+`landlock`: only chosen files can be opened, for systems that forbid user namespaces. `limits`: resource limits only.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from pkb.sandbox import linux
 from pkb.sandbox import visible_paths as view
-from pkb.sandbox.mounts import build_root, close_proc, mount_proc
-from pkb.sandbox.processes import close_all_but, threads_of
+from pkb.sandbox.mounts import build_root, make_proc_read_only, mount_proc
+from pkb.sandbox.processes import close_other_fds, count_threads
 
 _FILE_BYTES = 16 << 30
 _RESERVED_IDS = 300
@@ -26,119 +26,131 @@ _NAMESPACES = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWNET | lin
 _OPEN = {"network": "open", "files": "open", "shared_memory": "open", "processes": "open"}
 
 
-class Cell(NamedTuple):
-    keeper: int | None
-    """Process 1 of the cell, where the level has one: it adopts what ranks leave behind, and takes all with it."""
+class Confinement(NamedTuple):
+    init: int | None
+    """The process id of the PID namespace's init, where the level has one: init adopts what ranks leave behind, and
+    the kernel kills every process of the namespace when init ends."""
     facts: dict[str, Any]
     """What is closed, for the record."""
 
 
-def confine(level: str, root: str, writable: list[str], ranks: int, lifeline: int, emptied: Sequence[str] = ()) -> Cell:
-    """Confine this process, and its children to come, to reading the system and writing to `writable`.
+def confine(
+    level: str, root: str, writable: list[str], ranks: int, parent_fd: int, masked: Sequence[str] = ()
+) -> Confinement:
+    """Let this process, and the children that it forks afterwards, read only the system and write only to `writable`.
 
-    `root` is an empty folder for the cell's own mounts. The keeper goes when `lifeline` is closed at its other end.
-    The folders `emptied` are empty to it, as far as the level can do that.
+    `root` is an empty folder for the mounts of the new file system. The namespace's init exits when the other end of
+    `parent_fd` is closed. The folders `masked` appear empty where the level has mounts of its own.
     """
     with contextlib.suppress(OSError):
-        # Should memory run out, the kernel ends these processes first.
+        # If memory runs out, the kernel kills these processes first.
         Path("/proc/self/oom_score_adj").write_text("1000")
     most = ranks * (64 + 2 * (os.cpu_count() or 1)) + 256
     match level:
         case "namespaces":
-            cell = _namespaces(root, writable, most, lifeline, emptied)
+            confinement = _confine_by_namespaces(root, writable, most, parent_fd, masked)
         case "landlock":
-            cell = _landlock(writable, most)
+            confinement = _confine_by_landlock(writable, most)
         case _:
-            cell = _limits(most)
+            confinement = _confine_by_limits(most)
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
     linux.drop_privileges()
-    return cell
+    return confinement
 
 
-def _limits(most: int) -> Cell:
-    limited = _limit_user(threads_of(os.getuid()) + most)
-    return Cell(None, {**_OPEN, "most_processes": most if limited else None})
+def _confine_by_limits(most: int) -> Confinement:
+    limited = _limit_user(count_threads(os.getuid()) + most)
+    return Confinement(None, {**_OPEN, "most_processes": most if limited else None})
 
 
-def _landlock(writable: list[str], most: int) -> Cell:
+def _confine_by_landlock(writable: list[str], most: int) -> Confinement:
     if _has_gpu(writable):
         # The ranks' libraries meet in /dev/shm, which cannot be private at this level, and CUDA writes to /proc/self.
         writable = [*writable, "/dev/shm", "/proc"]
-    facts = _limits(most).facts | {"files": "closed", "shared_memory": _shared_memory(writable)}
-    if linux.landlock([*view.readable(), "/proc"], [*view.devices(), *writable]):
+    facts = _confine_by_limits(most).facts | {"files": "closed", "shared_memory": _describe_shared_memory(writable)}
+    if linux.apply_landlock([*view.list_readable_paths(), "/proc"], [*view.list_device_paths(), *writable]):
         facts["processes"] = "visible"
-    return Cell(None, facts)
+    return Confinement(None, facts)
 
 
-def _namespaces(root: str, writable: list[str], most: int, lifeline: int, emptied: Sequence[str]) -> Cell:
-    # Older kernels count what a user runs in all namespaces together.
-    outside = threads_of(os.getuid()) if _kernel() < (5, 14) else 0
-    _enter_namespaces(root, writable, emptied)
-    keeper, hidden, limited = _fork_keeper(root, most, lifeline, _has_gpu(writable))
-    linux.pivot_into(root)
+def _confine_by_namespaces(
+    root: str, writable: list[str], most: int, parent_fd: int, masked: Sequence[str]
+) -> Confinement:
+    # Older kernels add up what a user runs in all namespaces.
+    outside = count_threads(os.getuid()) if _read_kernel_version() < (5, 14) else 0
+    _enter_namespaces(root, writable, masked)
+    init, hidden, limited = _fork_init(root, most, parent_fd, _has_gpu(writable))
+    linux.pivot_root(root)
     limited = _limit_user(outside + most) or limited
     facts = {
         "network": "closed",
         "files": "closed",
-        "shared_memory": _shared_memory(writable),
+        "shared_memory": _describe_shared_memory(writable),
         "processes": "closed" if hidden else "visible",
         "most_processes": most if limited else None,
     }
-    return Cell(keeper, facts)
+    return Confinement(init, facts)
 
 
-def _enter_namespaces(root: str, writable: list[str], emptied: Sequence[str]) -> None:
+def _enter_namespaces(root: str, writable: list[str], masked: Sequence[str]) -> None:
     user, group = os.getuid(), os.getgid()
     linux.unshare(_NAMESPACES)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path(f"/proc/self/{name}").write_text(text)
-    linux.loopback_up()
+    linux.enable_loopback()
     os.chdir("/")
-    build_root(root, [*view.readable(), *view.devices()], view.PRIVATE, writable, emptied)
+    build_root(root, [*view.list_readable_paths(), *view.list_device_paths()], view.PRIVATE_FOLDERS, writable, masked)
 
 
 def _has_gpu(writable: list[str]) -> bool:
     return any(path.startswith("/dev/nvidia") for path in writable)
 
 
-def _shared_memory(writable: list[str]) -> str:
+def _describe_shared_memory(writable: list[str]) -> str:
     return "open" if "/dev/shm" in writable else "closed"
 
 
-def _fork_keeper(root: str, most: int, lifeline: int, gpu: bool) -> tuple[int, bool, bool]:
-    """Its id, whether it could hide the processes outside, and whether it could limit those inside."""
-    told, tell = os.pipe()
-    keeper = os.fork()
-    if keeper == 0:
+def _fork_init(root: str, most: int, parent_fd: int, gpu: bool) -> tuple[int, bool, bool]:
+    """Fork the init of the new PID namespace.
+
+    Return its process id, whether it could hide the processes outside, and whether it could limit those inside.
+    """
+    reader, writer = os.pipe()
+    init = os.fork()
+    if init == 0:
         try:
             hidden, limited = mount_proc(root), _limit_namespace(root, most)
-            close_proc(f"{root}/proc", gpu)
-            os.write(tell, bytes([hidden, limited]))
-            _keep(lifeline)
+            make_proc_read_only(f"{root}/proc", gpu)
+            os.write(writer, bytes([hidden, limited]))
+            _run_init(parent_fd)
         finally:
             os._exit(1)
-    os.close(tell)
-    answer = os.read(told, 2)
-    os.close(told)
+    os.close(writer)
+    answer = os.read(reader, 2)
+    os.close(reader)
     if len(answer) != 2:
-        raise OSError("process 1 of the cell could not mount /proc")
-    return keeper, bool(answer[0]), bool(answer[1])
+        raise OSError("the init of the PID namespace could not mount /proc")
+    return init, bool(answer[0]), bool(answer[1])
 
 
-def _keep(lifeline: int) -> None:
+def _run_init(parent_fd: int) -> None:
+    """Reap orphans until the other end of `parent_fd` is closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    close_all_but({lifeline})
+    close_other_fds({parent_fd})
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     linux.drop_privileges()
-    os.read(lifeline, 1)
+    os.read(parent_fd, 1)
 
 
 def _limit_namespace(root: str, most: int) -> bool:
-    """Hold the namespaces of this process to so many processes and no user namespaces; whether the first worked."""
+    """Allow `most` processes and no user namespaces in the namespaces of this process.
+
+    Return whether the kernel limits the number of processes per namespace.
+    """
     with contextlib.suppress(OSError):
         Path(f"{root}/proc/sys/user/max_user_namespaces").write_text("0")
     # In older kernels this number is the whole machine's.
-    if _kernel() < (6, 14):
+    if _read_kernel_version() < (6, 14):
         return False
     try:
         Path(f"{root}/proc/sys/kernel/pid_max").write_text(str(_RESERVED_IDS + most))
@@ -148,7 +160,7 @@ def _limit_namespace(root: str, most: int) -> bool:
 
 
 def _limit_user(most: int) -> bool:
-    """Hold this process's user to so many threads; whether the kernel does so."""
+    """Allow this process's user `most` threads. Return whether the kernel enforces the limit."""
     if os.getuid() == 0:
         # Root is exempt.
         return False
@@ -168,6 +180,6 @@ def _limit_user(most: int) -> bool:
     return True
 
 
-def _kernel() -> tuple[int, ...]:
+def _read_kernel_version() -> tuple[int, ...]:
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return tuple(map(int, found.groups())) if found else (0, 0)

@@ -1,4 +1,4 @@
-"""The system calls that the nursery and the sandbox need and Python does not offer. They raise OSError."""
+"""System calls that the nursery and the sandbox need and Python does not offer. They raise OSError."""
 
 import ctypes
 import fcntl
@@ -20,12 +20,12 @@ _INTERFACE = struct.Struct("16sH22x")
 # Landlock's numbers are the same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ_FILE, _READ_DIR, _EXECUTE, _WRITE_FILE, _TRUNCATE, _IOCTL = 1 << 2, 1 << 3, 1, 1 << 1, 1 << 14, 1 << 15
-_READING = _READ_FILE | _READ_DIR | _EXECUTE
-_OF_A_FILE = _READ_FILE | _EXECUTE | _WRITE_FILE | _TRUNCATE | _IOCTL
+_READ_RIGHTS = _READ_FILE | _READ_DIR | _EXECUTE
+_FILE_RIGHTS = _READ_FILE | _EXECUTE | _WRITE_FILE | _TRUNCATE | _IOCTL
 _RIGHTS_SINCE = {1: 13, 2: 14, 3: 15, 5: 16}
-"""Landlock's version: how many rights it knows."""
+"""Number of access rights that Landlock knows, by the ABI version that introduced them."""
 _SCOPES_SINCE, _SCOPES = 6, 0b11
-"""Abstract sockets and signals of processes outside."""
+"""The ABI version that can, and the flags that do, close abstract sockets of and signals to processes outside."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,8 +43,8 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     _call("mount", os.fsencode(source), os.fsencode(target), kind.encode(), flags, options.encode(), about=target)
 
 
-def pivot_into(root: str) -> None:
-    """Make `root`, a mount of its own, all that processes of this mount namespace can reach."""
+def pivot_root(root: str) -> None:
+    """Make the mount point `root` the root of this mount namespace, and detach everything else."""
     os.chdir(root)
     _call("pivot_root", b".", b".")
     _call("umount2", b".", _MNT_DETACH)
@@ -52,29 +52,29 @@ def pivot_into(root: str) -> None:
 
 
 def drop_privileges() -> None:
-    """Give up every capability; no program that is run from here on can bring one back."""
+    """Drop every capability; no program that this process executes can regain one."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if sys.platform == "linux":
         _call("capset", struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
-def loopback_up() -> None:
+def enable_loopback() -> None:
     with socket.socket() as sock:
-        asked = _INTERFACE.pack(b"lo", 0)
-        _, flags = _INTERFACE.unpack(fcntl.ioctl(sock, _SIOCGIFFLAGS, asked))
+        query = _INTERFACE.pack(b"lo", 0)
+        _, flags = _INTERFACE.unpack(fcntl.ioctl(sock, _SIOCGIFFLAGS, query))
         fcntl.ioctl(sock, _SIOCSIFFLAGS, _INTERFACE.pack(b"lo", flags | _IFF_UP))
 
 
-def landlock(readable: Iterable[str], writable: Iterable[str]) -> bool:
-    """Close every file but these, and those below them, to this process and its children to come.
+def apply_landlock(readable: Iterable[str], writable: Iterable[str]) -> bool:
+    """Deny this process and its future children every file except these paths and what lies below them.
 
-    Whether signals to processes outside are stopped too, which not every version can.
+    Return whether signals to processes outside are blocked too, which not every version of Landlock can.
     """
     version = _call("syscall", _CREATE_RULESET, None, 0, 1)
     handled = (1 << max(count for since, count in _RIGHTS_SINCE.items() if since <= version)) - 1
     scopes = _SCOPES if version >= _SCOPES_SINCE else 0
     ruleset = _call("syscall", _CREATE_RULESET, struct.pack("QQQ", handled, 0, scopes), 24, 0)
-    for paths, rights in ((readable, _READING), (writable, handled)):
+    for paths, rights in ((readable, _READ_RIGHTS), (writable, handled)):
         for path in paths:
             _allow(ruleset, path, rights & handled)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -85,7 +85,7 @@ def landlock(readable: Iterable[str], writable: Iterable[str]) -> bool:
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
     place = os.open(path, os.O_PATH)
-    wanted = rights if os.path.isdir(path) else rights & _OF_A_FILE
+    wanted = rights if os.path.isdir(path) else rights & _FILE_RIGHTS
     _call("syscall", _ADD_RULE, ruleset, 1, struct.pack("=Qi", wanted, place), 0, about=path)
     os.close(place)
 
@@ -93,7 +93,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 def _call(name: str, *arguments: int | bytes | None, about: str = "") -> int:
     function = getattr(_libc, name, None)
     if function is None:
-        raise OSError(f"{name}: this system has no such call")
+        raise OSError(f"{name}: this system does not have this call")
     wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     result = function(*wide)
     if result < 0:

@@ -1,4 +1,4 @@
-"""The file system of a cell: a root of its own that shows chosen paths, where they always were, and no others."""
+"""The file system of a confined process tree: a new root that shows chosen paths at their usual places only."""
 
 import os
 import re
@@ -18,20 +18,22 @@ from pkb.sandbox.linux import (
 
 _PRIVATE_OPTIONS = "mode=1777,size=10%"
 _LOCKED = {"nosuid": MS_NOSUID, "nodev": MS_NODEV, "noexec": MS_NOEXEC}
-"""Options of a mount that a remount may not take away."""
+"""Mount options that a remount must keep."""
 _NAMES = {
     "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n::ffff:127.0.0.1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
-"""Replaced, so that nobody waits for a name server that cannot be reached."""
+"""Files with other content inside, so that no process waits for a name server that it cannot reach."""
 _LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 
 def build_root(
-    root: str, readable: list[str], private: tuple[str, ...], writable: list[str], emptied: Sequence[str] = ()
+    root: str, readable: list[str], private: tuple[str, ...], writable: list[str], masked: Sequence[str] = ()
 ) -> None:
-    """Mount it all below `root`, in this process's own mount namespace. What is only readable cannot be changed; the
-    folders `emptied` are empty."""
+    """Mount the file system below `root`, in this process's own mount namespace.
+
+    `readable` paths are mounted read-only, `private` folders are new and writable, `masked` folders appear empty.
+    """
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
     for folder in private:
@@ -44,7 +46,7 @@ def build_root(
             _show(path, root)
     for path in writable:
         _show(path, root)
-    for path in emptied:
+    for path in masked:
         mount("tmpfs", root + path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4k")
     for name, target in _LINKS.items():
         os.symlink(f"/proc/self/{target}", f"{root}/dev/{name}")
@@ -53,7 +55,10 @@ def build_root(
 
 
 def mount_proc(root: str) -> bool:
-    """Show the processes of this process's namespace only, where a container's masks allow it; whether they did."""
+    """Mount a /proc that shows only this PID namespace, or the old /proc where a container's masks forbid that.
+
+    Return whether the processes outside are hidden.
+    """
     try:
         mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:
@@ -62,8 +67,8 @@ def mount_proc(root: str) -> bool:
     return True
 
 
-def close_proc(proc: str, gpu: bool) -> None:
-    """Nothing in it can be changed; but CUDA wants to write to its own process's entry, so then only settings are."""
+def make_proc_read_only(proc: str, gpu: bool) -> None:
+    """Make /proc read-only; with a GPU only /proc/sys, because CUDA writes to its own process's entry."""
     if gpu:
         mount(f"{proc}/sys", f"{proc}/sys", flags=MS_BIND | MS_REC)
     make_read_only(f"{proc}/sys" if gpu else proc)
@@ -88,16 +93,16 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def make_read_only(top: str, besides: Collection[str] = (), below: tuple[str, ...] = ()) -> None:
-    """All mounts at and below a folder, but not those at `besides`, nor at and below `below`."""
-    for target, options in _mounts_at(top):
-        if target not in besides and not f"{target}/".startswith(tuple(f"{folder}/" for folder in below)):
+def make_read_only(top: str, except_at: Collection[str] = (), except_below: tuple[str, ...] = ()) -> None:
+    """Remount all mounts at and below `top` read-only, except those at `except_at`, and at or below `except_below`."""
+    for target, options in _list_mounts(top):
+        if target not in except_at and not f"{target}/".startswith(tuple(f"{folder}/" for folder in except_below)):
             locked = sum(_LOCKED.get(option, 0) for option in options)
             mount("none", target, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | locked)
 
 
-def _mounts_at(top: str) -> Iterator[tuple[str, list[str]]]:
-    """Mount points at and below a folder, and their options."""
+def _list_mounts(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the mount points at and below a folder, with their options."""
     with open("/proc/self/mountinfo", errors="surrogateescape") as file:
         rows = [line.split() for line in file]
     for row in rows:

@@ -1,4 +1,4 @@
-"""Processes: who belongs to whom, who dies with whom."""
+"""Process trees: list, tie, reap and measure processes, and prepare forks of the nursery."""
 
 import contextlib
 import gc
@@ -31,31 +31,31 @@ def die_with_parent() -> None:
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def die_with_adopter(parent: int) -> None:
-    """Wait until `parent` has gone and another process has taken its place, then die with that one."""
+def die_with_subreaper(parent: int) -> None:
+    """Wait until `parent` has ended and the subreaper has adopted this process, then die with the subreaper."""
     while os.getppid() == parent:
         time.sleep(0.001)
     die_with_parent()
 
 
-def leave_the_nursery() -> None:
-    """What a fork of it must undo before it goes its own way."""
+def reset_after_fork() -> None:
+    """Undo the nursery's signal handling and memory protection, which a fork of the nursery inherits."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
-def close_all_but(kept: set[int]) -> None:
+def close_other_fds(kept: set[int]) -> None:
     for name in os.listdir("/dev/fd"):
         if int(name) not in kept:
             with contextlib.suppress(OSError):
                 os.close(int(name))
 
 
-def children_of(*parents: int) -> list[int]:
-    """Process ids, read from /proc; empty where the system has none."""
+def list_children(*parents: int) -> list[int]:
+    """Return the ids of the live children of these processes, from /proc; empty where the system has no /proc."""
     found = []
-    for pid in _processes():
+    for pid in _list_processes():
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
             # The name, in parentheses, may hold anything; the fields after it are state and parent.
             state, ppid = file.read().rpartition(b")")[2].split()[:2]
@@ -64,44 +64,47 @@ def children_of(*parents: int) -> list[int]:
     return found
 
 
-def ended_children() -> Iterator[tuple[int, int]]:
-    """The ids and statuses of this process's children that have ended, each once. Never waits."""
+def reap_children() -> Iterator[tuple[int, int]]:
+    """Reap the children of this process that have ended, without waiting; yield their ids and statuses."""
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             yield ended
 
 
-def session_of(pid: int) -> int | None:
-    """Which a process shares with the rank that it comes from, unless it has opened one of its own."""
+def find_session(pid: int) -> int | None:
+    """Return the session of a process, None when the process is gone.
+
+    A process shares the session of the rank that started it, unless the process has called setsid.
+    """
     try:
         return os.getsid(pid)
     except ProcessLookupError:
         return None
 
 
-def sessions_in_use() -> set[int | None]:
-    """Of all processes that can be seen. The kernel gives no process a number that one of them has."""
-    return {session_of(pid) for pid in _processes()}
+def list_sessions() -> set[int | None]:
+    """Return the sessions of all visible processes. The kernel reuses no session's number while the session exists."""
+    return {find_session(pid) for pid in _list_processes()}
 
 
-def family_of(*ancestors: int) -> list[int]:
-    """Their children, the children of those, and so on."""
+def list_descendants(*ancestors: int) -> list[int]:
+    """Return the ids of all live descendants of these processes."""
     found: list[int] = []
-    generation = children_of(*ancestors)
+    generation = list_children(*ancestors)
     while generation:
         found += generation
-        generation = children_of(*generation)
+        generation = list_children(*generation)
     return found
 
 
-def usage(pid: int) -> tuple[float, float]:
-    """Seconds of processor that a process has had, ended threads included, and that its living ones stood in line.
+def read_cpu_usage(pid: int) -> tuple[float, float]:
+    """Return a process's CPU seconds, ended threads included, and the run-queue wait of its live threads in seconds.
 
-    0 where the kernel does not tell.
+    Both are 0 where the kernel does not report them.
     """
     used = waited = 0.0
     with contextlib.suppress(OSError):
-        # The number of its clock, as clock_getcpuclockid(3) makes it.
+        # The id of the process's CPU clock, as clock_getcpuclockid(3) computes it.
         used = time.clock_gettime(~pid << 3 | 2)
     for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ValueError):
@@ -109,29 +112,29 @@ def usage(pid: int) -> tuple[float, float]:
     return used, waited
 
 
-def keep_to(cores: set[int], pid: int) -> None:
-    """Let the threads of a process run nowhere else; those that end meanwhile do not matter."""
+def pin_process(cores: set[int], pid: int) -> None:
+    """Pin all threads of a process to these cores; threads that end meanwhile are skipped."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(int(thread), cores)
 
 
-def threads_of(user: int) -> int:
-    """Of all this user's processes that can be seen, together."""
+def count_threads(user: int) -> int:
+    """Return the number of threads in all visible processes of this user."""
     count = 0
-    for pid in _processes():
+    for pid in _list_processes():
         with contextlib.suppress(OSError):
             if os.stat(f"/proc/{pid}").st_uid == user:
                 count += len(os.listdir(f"/proc/{pid}/task"))
     return count
 
 
-def _processes() -> list[int]:
+def _list_processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
 
 
-def command_line(pid: int) -> str:
+def read_command_line(pid: int) -> str:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         return b" ".join(words).decode(errors="replace").strip()[:200]
@@ -139,28 +142,31 @@ def command_line(pid: int) -> str:
         return f"process {pid}"
 
 
-def judges_socket() -> socket.socket:
-    """Stdin, of which ranks inherit only the null device."""
-    taken = socket.socket(fileno=os.dup(0))
+def take_judge_socket() -> socket.socket:
+    """Return the socket to the judge, which is this process's stdin, and put the null device in its place.
+
+    Ranks inherit stdin, and must not inherit the socket.
+    """
+    judge = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    return taken
+    return judge
 
 
-def execute_rank(order: dict[str, Any], rank: int, *fds: int | None) -> None:
-    """run_rank in a program of its own, which takes this process's place."""
+def execute_rank(order: dict[str, Any], rank: int, port: int, *fds: int | None) -> None:
+    """Replace this process by a new Python program that calls run_rank."""
     for fd in fds:
         if fd is not None:
             os.set_inheritable(fd, True)
-    what = json.dumps([order, rank, *fds])
-    os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, what])
+    arguments = json.dumps([order, rank, port, *fds])
+    os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, arguments])
 
 
-def import_present(names: Sequence[str]) -> None:
-    """Import what is installed, and can be, for all processes that are forked from now on."""
+def preload_modules(names: Sequence[str]) -> None:
+    """Import these modules for all processes that are forked afterwards; skip those that cannot be imported."""
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    # Or every fork's collector goes through all that was imported, and with that copies its pages.
+    # Otherwise each fork's garbage collector would visit all imported objects, and copy their pages.
     gc.freeze()

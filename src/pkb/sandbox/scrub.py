@@ -1,16 +1,18 @@
-"""Which environment variables a process of a stranger may inherit."""
+"""Which environment variables the processes of candidates and agents may inherit."""
 
 import os
 import re
 
-# Everything else (keys, tokens, settings of the person's shell) stays outside.
+from pkb.backends import list_folder_variables
+
+# Everything else (keys, tokens, settings of the user's shell) stays outside.
 _INHERITED = re.compile(
-    r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|MAX_JOBS|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+|THUNDERKITTENS_ROOT"
+    r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|CC|CXX|MAX_JOBS|CUDA_(?!MPS_)\w+|NVIDIA_\w+|NCCL_\w+|PKB_PLUGINS"
 )
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
-"""Variables whose names contain one of these words are never inherited, and their values are redacted."""
+"""A variable whose name contains one of these words is never inherited, and its value is redacted."""
 ONE_THREAD = {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS")}
-"""Math libraries read these when they are loaded; threads of theirs would not survive a fork."""
+"""One thread per math library, which reads these variables when it is loaded: its threads would not survive a fork."""
 
 
 def scrub_environment() -> dict[str, str]:
@@ -19,4 +21,5 @@ def scrub_environment() -> dict[str, str]:
 
 
 def _is_harmless(name: str) -> bool:
-    return bool(_INHERITED.fullmatch(name)) and not SECRET.search(name)
+    is_inherited = _INHERITED.fullmatch(name) or name in list_folder_variables()
+    return bool(is_inherited) and not SECRET.search(name)

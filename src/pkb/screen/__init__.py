@@ -1,7 +1,8 @@
 """The static screen: what a candidate's source shows before it is run.
 
-Rules look at facts from the syntax tree, names resolved and constants folded: never at comments, nor at strings that
-nobody runs. What cannot be seen here, the judge's own checks must see; the screen saves time and explains.
+The rules in pkb.screen.rules look at facts from the syntax tree. Names are followed through imports and aliases, and
+literal strings are read; comments, and strings that the file does not run, are not looked at. The screen saves time and
+explains itself. It can be deceived: the judge's checks at run time do not rely on it.
 """
 
 import ast
@@ -10,47 +11,50 @@ from dataclasses import dataclass
 
 from pkb.backends import Backend
 from pkb.screen.facts import Facts, Hit
-from pkb.screen.fixpoint import TooComplex
-from pkb.screen.rule import Found, Rule, Severity, all_rules
+from pkb.screen.rule import Rule, Severity, Spot, load_rules
 from pkb.settings import Track
 
-__all__ = ["Finding", "Rule", "Severity", "Track", "all_rules", "screen"]
+__all__ = ["Rule", "ScreenFinding", "Severity", "Track", "load_rules", "screen"]
 
-_LONGEST = 1 << 20
+_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Finding:
+class ScreenFinding:
     rule: str
     severity: Severity
     line: int
     sentence: str
     what: str
-    """The name that gave it away, in full."""
+    """The full name of the thing found."""
     advice: str
 
 
-def screen(source: bytes, backend: Backend, track: Track = Track.ANY) -> list[Finding]:
-    """Findings in the order of the file. A source that Python cannot parse has none: loading it says why."""
+def screen(source: bytes, backend: Backend, track: Track = Track.ANY) -> list[ScreenFinding]:
+    """Apply the rules of a track to a source, and return the findings in the order of the file.
+
+    A source that Python cannot parse has no findings: loading it reports the error.
+    """
     try:
-        if len(source) > _LONGEST:
-            return [_unreadable()]
+        if len(source) > _MOST_BYTES:
+            return [_report_unreadable()]
         try:
             with warnings.catch_warnings(action="ignore"):
                 tree = ast.parse(source)
         except (SyntaxError, ValueError):
             return []
-        facts = Facts(tree, backend.name)
-        applied = [rule for rule in all_rules().values() if track in rule.severity]
-        found = {_finding(rule, track, hit) for rule in applied for hit in rule.search(facts)}
-    except (MemoryError, RecursionError, TooComplex):
-        return [_unreadable()]
+        facts = Facts(tree, backend)
+        rules = [rule for rule in load_rules().values() if track in rule.severity]
+        found = {_make_finding(rule, track, spot) for rule in rules for spot in rule.search(facts)}
+    except (MemoryError, RecursionError):
+        return [_report_unreadable()]
     return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.what))
 
 
-def _finding(rule: Rule, track: Track, hit: Found) -> Finding:
-    return Finding(rule.name, rule.severity[track], hit.line, f"{hit.what} {rule.sentence}", hit.what, rule.advice)
+def _make_finding(rule: Rule, track: Track, spot: Spot) -> ScreenFinding:
+    sentence = f"{spot.what} {rule.sentence}"
+    return ScreenFinding(rule.name, rule.severity[track], spot.line, sentence, spot.what, rule.advice)
 
 
-def _unreadable() -> Finding:
-    return _finding(all_rules()["unreadable"], Track.ANY, Hit(1, "the file"))
+def _report_unreadable() -> ScreenFinding:
+    return _make_finding(load_rules()["unreadable"], Track.ANY, Hit(1, "the file"))

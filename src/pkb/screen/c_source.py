@@ -1,4 +1,4 @@
-"""The identifiers of a C++ or CUDA source: comments, strings and numbers left out."""
+"""The identifiers of a C++ or CUDA source, without its comments, strings and numbers."""
 
 import re
 from bisect import bisect_left
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 )
 
 _KEYWORDS = {"return", "else", "case", "do", "new", "throw", "goto", "co_return", "const", "constexpr", "static"}
-"""Words that no `::` belongs to."""
+"""Words that are no namespace: a `::` after one of them begins a new name."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,8 @@ class Identifier:
     """Counted from 0."""
 
 
-def identifiers(source: str) -> list[Identifier]:
-    return list(_identifiers(source))
-
-
-def _identifiers(source: str) -> Iterator[Identifier]:
+def read_identifiers(source: str) -> Iterator[Identifier]:
+    """Yield the identifiers in the order of the source."""
     ends = [k for k, character in enumerate(source) if character == "\n"]
     name, link, line = "", "", 0
     for token in _TOKEN.finditer(source):

@@ -4,74 +4,65 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pkb.screen.c_source import Identifier, identifiers
-from pkb.screen.functions import returned_by
+from pkb.screen.c_source import Identifier, read_identifiers
 from pkb.screen.names import Names
-from pkb.screen.scopes import Assigned, Defined, Scope
-from pkb.screen.values import Folded
+from pkb.screen.scopes import RETURN, Assigned, Defined, Scope
+from pkb.screen.values import Literal
 
 
 @dataclass(frozen=True)
 class Text:
+    """One string of the file that is part of a compiled source."""
+
     value: str
     line: int
     spread: bool
-    """Its lines are lines of the file."""
+    """Whether the lines of the string are lines of the file."""
 
-    def identifiers(self) -> Iterator[tuple[Identifier, int]]:
-        """With their lines in the file."""
-        for found in identifiers(self.value):
+    def read_identifiers(self) -> Iterator[tuple[Identifier, int]]:
+        """Yield the identifiers of the text, each with its line in the file."""
+        for found in read_identifiers(self.value):
             yield found, self.line + (found.line if self.spread else 0)
 
 
-def texts_of(call: ast.Call, scope: Scope, names: Names) -> tuple[list[Text], bool]:
-    """The pieces, and whether they are all of it."""
+def find_texts(call: ast.Call, scope: Scope, names: Names) -> tuple[list[Text], bool]:
+    """Return the strings in the arguments of a call, and whether the call compiles them as they are written."""
     texts: list[Text] = []
-    whole = True
+    is_whole = True
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
-        found, all_of_it = _texts(argument, scope, names)
+        found = [*_find_in(argument, scope, names, set())]
         texts += found
-        whole = whole and all_of_it
-    return texts, whole
+        is_whole = is_whole and (not found or _is_written_out(argument, scope, names))
+    return texts, is_whole
 
 
-def _texts(node: ast.expr, scope: Scope, names: Names) -> tuple[list[Text], bool]:
-    """Where an argument is not a constant as a whole, the constants in it."""
-    values = [v.value for v in names.values(node, scope) if isinstance(v, Folded)]
-    strings = [s for value in values for s in (value if isinstance(value, list) else [value]) if isinstance(s, str)]
-    if strings and len(values) == len(names.values(node, scope)):
-        origin = _origin(node, scope, names)
-        return [Text(s, *_place(origin or node, s)) for s in strings], True
-    leaves = [part for part in _leaves(node, scope, names, set()) if isinstance(part.value, str)]
-    return [Text(str(leaf.value), *_place(leaf, str(leaf.value))) for leaf in leaves], not leaves
+def _is_written_out(node: ast.expr, scope: Scope, names: Names) -> bool:
+    """Return whether an argument, or what its name is assigned, is a literal or a list of literals."""
+    bindings = scope.look_up(node.id) if isinstance(node, ast.Name) else [Assigned(node, scope)]
+    return all(isinstance(one, Assigned) and _is_literal(one.expr, one.scope, names) for one in bindings)
 
 
-def _origin(node: ast.expr, scope: Scope, names: Names) -> ast.Constant | None:
-    leaves = list(_leaves(node, scope, names, set()))
-    return leaves[0] if len(leaves) == 1 else None
+def _is_literal(node: ast.expr, scope: Scope, names: Names) -> bool:
+    parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    return all(isinstance(value, Literal) for part in parts for value in names.resolve(part, scope))
 
 
-def _leaves(node: ast.AST, scope: Scope, names: Names, seen: set[ast.AST]) -> Iterator[ast.Constant]:
+def _find_in(node: ast.AST, scope: Scope, names: Names, seen: set[ast.AST]) -> Iterator[Text]:
+    """Yield the strings inside an expression, and inside the expressions that its names stand for."""
     if node in seen:
         return
     seen.add(node)
-    if isinstance(node, ast.Constant):
-        yield node
-    for expr, where in _bound(node, scope, names):
-        yield from _leaves(expr, where, names, seen)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        height = (node.end_lineno or node.lineno) - node.lineno
+        yield Text(node.value, node.lineno, spread=height == node.value.count("\n"))
+    for expr, where in _follow_name(node, scope, names):
+        yield from _find_in(expr, where, names, seen)
     for child in ast.iter_child_nodes(node):
-        yield from _leaves(child, scope, names, seen)
+        yield from _find_in(child, scope, names, seen)
 
 
-def _bound(node: ast.AST, scope: Scope, names: Names) -> Iterator[tuple[ast.expr, Scope]]:
-    """The expressions behind a name: what it is bound to, or what its function returns."""
-    for binding in scope.lookup(node.id) if isinstance(node, ast.Name) else []:
-        if isinstance(binding, Assigned):
-            yield binding.expr, binding.scope
-        if isinstance(binding, Defined) and isinstance(binding.node, ast.FunctionDef):
-            yield from ((expr, names.scopes[binding.node]) for expr in returned_by(binding.node))
-
-
-def _place(node: ast.expr, text: str) -> tuple[int, bool]:
-    height = (node.end_lineno or node.lineno) - node.lineno
-    return node.lineno, isinstance(node, ast.Constant) and height == text.count("\n")
+def _follow_name(node: ast.AST, scope: Scope, names: Names) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield the expressions that a name is assigned, and those that the function of this name returns."""
+    for binding in scope.look_up(node.id) if isinstance(node, ast.Name) else []:
+        found = names.scopes[binding.node].bindings.get(RETURN, []) if isinstance(binding, Defined) else [binding]
+        yield from ((one.expr, one.scope) for one in found if isinstance(one, Assigned))

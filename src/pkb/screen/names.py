@@ -1,199 +1,236 @@
-"""What names stand for: aliases followed, constants folded, every binding of a name considered.
+"""What the names of a file stand for: imports and aliases are followed, and literal strings are joined.
 
-Nothing is run. A name bound twice may be either; what cannot be followed is UNKNOWN, and stays visible as such.
+Nothing is run, and nothing is decoded. A name that is bound twice may be either; what cannot be followed is UNKNOWN.
 """
 
 import ast
 import builtins
 from collections.abc import Iterable
+from itertools import islice, product
 
-from pkb.screen import folding
-from pkb.screen.constants import Constants
-from pkb.screen.fixpoint import Circles
-from pkb.screen.functions import CALLED, argument_for, calls_by_name, may_be_tensor, returned_by
-from pkb.screen.scopes import Assigned, Binding, Defined, Imported, Parameter, Scope, scopes_of
-from pkb.screen.torch_names import TENSOR, UNKNOWN_NAME, joined, returned
-from pkb.screen.values import SOME_TENSOR, UNKNOWN, Dotted, Folded, Local, Method, Value, distinct, elements, text
+from pkb.screen.functions import ENTRY_FUNCTIONS, find_argument, find_calls_by_name, may_be_tensor
+from pkb.screen.scopes import RETURN, Assigned, Binding, Defined, Function, Imported, Parameter, Scope, collect_scopes
+from pkb.screen.torch_names import TENSOR, UNKNOWN_NAME, join_names, name_result
+from pkb.screen.values import MOST_VALUES, SOME_TENSOR, UNKNOWN, Dotted, Literal, Local, Value, limit_values, read_text
 
 OWN_NAME = "candidate"
-"""The module that a rank imports a candidate as."""
-Key = tuple[ast.expr | str, Scope]
-"""An expression, or a variable by its name, and where it is evaluated."""
+"""The name of the module that a rank imports a candidate as."""
+COMPUTED_MODULE = f"sys.modules.{UNKNOWN_NAME}"
+"""The module that an import by a computed name returns."""
+_ROUNDS = 4
+_MOST_JOINED = 1 << 24
+"""Characters of all joined strings together; a string beyond them is unknown."""
 
 
 class Names:
+    """The values of all variables of a file, and of every expression in it."""
+
     def __init__(self, tree: ast.Module):
-        self.scopes = scopes_of(tree)
+        self.scopes = collect_scopes(tree)
         self.module = self.scopes[tree]
-        self._calls = calls_by_name(tree, self.scopes)
-        self._constants = Constants(self.values)
-        self._circles = Circles(self._work_out, UNKNOWN)
+        self._calls = find_calls_by_name(tree, self.scopes)
+        self._joined = 0
+        self._expressions: dict[tuple[ast.expr, Scope], list[Value]] = {}
+        self._variables: dict[tuple[Scope, str], list[Value]] = {}
+        self._resolve_variables()
 
-    def values(self, node: ast.expr, scope: Scope) -> list[Value]:
-        """All that the expression may stand for."""
-        # A variable is the same wherever it is mentioned.
-        return self._name(node.id, scope) if isinstance(node, ast.Name) else self._circles.solve((node, scope))
+    def resolve(self, node: ast.expr, scope: Scope) -> list[Value]:
+        """Return all values that an expression may have."""
+        key = node, scope
+        if key not in self._expressions:
+            self._expressions[key] = limit_values(self._evaluate(node, scope))
+        return self._expressions[key]
 
-    def _name(self, name: str, scope: Scope) -> list[Value]:
-        return self._circles.solve((name, scope.owner(name) or scope))
+    def _resolve_variables(self) -> None:
+        """Work the variables out in turn, each from what is known of the others, until nothing changes."""
+        variables = [(scope, name) for scope in self.scopes.values() for name in scope.bindings]
+        for _ in range(_ROUNDS):
+            growing = {variable for variable in variables if self._update(*variable)}
+            if not growing:
+                break
+            # Forwards, then backwards: a chain of aliases is followed to its end in whichever order it is written.
+            variables.reverse()
+        for variable, values in self._variables.items():
+            if variable in growing or not values:
+                values.append(UNKNOWN)
+        self._expressions.clear()
 
-    def _work_out(self, key: Key) -> list[Value]:
-        asked, scope = key
-        return distinct(self._variable(asked, scope) if isinstance(asked, str) else self._expression(asked, scope))
+    def _update(self, scope: Scope, name: str) -> bool:
+        """Work a variable out again, and return whether its values have changed."""
+        self._expressions.clear()
+        before = self._variables.get((scope, name))
+        values = limit_values(value for binding in scope.bindings[name] for value in self._follow(binding))
+        self._variables[scope, name] = values
+        return values != before
 
-    def _expression(self, node: ast.expr, scope: Scope) -> Iterable[Value]:
+    def _evaluate(self, node: ast.expr, scope: Scope) -> Iterable[Value]:
         match node:
             case ast.Constant():
-                return [Folded(node.value)]
+                return [Literal(node.value)]
+            case ast.Name():
+                return self._resolve_name(node.id, scope)
             case ast.Attribute():
-                return [v for base in self.values(node.value, scope) for v in self._attribute(base, node.attr)]
+                return self._get_attributes(self.resolve(node.value, scope), node.attr)
             case ast.Call():
-                return [v for function in self.values(node.func, scope) for v in self._call(function, node, scope)]
+                return [v for function in self.resolve(node.func, scope) for v in self._call(function, node, scope)]
             case ast.Subscript():
-                return self._subscript(node, scope)
+                return self._get_items(self.resolve(node.value, scope), node.slice, scope)
             case ast.IfExp():
-                return [*self.values(node.body, scope), *self.values(node.orelse, scope)]
+                return [*self.resolve(node.body, scope), *self.resolve(node.orelse, scope)]
             case ast.BoolOp():
-                return [v for part in node.values for v in self.values(part, scope)]
+                return [v for part in node.values for v in self.resolve(part, scope)]
             case ast.NamedExpr() | ast.Await() | ast.Starred():
-                return self.values(node.value, scope)
+                return self.resolve(node.value, scope)
             case ast.Lambda():
                 return [Local(node)]
-        return self._constants.expression(node, scope)
+        return self._operate(node, scope)
 
-    def _variable(self, name: str, scope: Scope) -> list[Value]:
-        if bindings := scope.lookup(name):
-            return [v for binding in bindings for v in self._bound(binding)]
+    def _operate(self, node: ast.expr, scope: Scope) -> Iterable[Value]:
+        match node:
+            case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]) if SOME_TENSOR in [
+                *self.resolve(left, scope),
+                *self.resolve(right, scope),
+            ]:
+                return [SOME_TENSOR]
+            case ast.BinOp(op=ast.Add()):
+                return self._join([node.left, node.right], scope)
+            case ast.JoinedStr():
+                return self._join(node.values, scope)
+            case ast.FormattedValue(conversion=-1, format_spec=None):
+                return self.resolve(node.value, scope)
+            case ast.Compare(ops=[ast.Eq()], comparators=[right]):
+                # For `if __name__ == "__main__"`, whose body is dead code in a rank.
+                return self._compare(node.left, right, scope)
+        return [UNKNOWN]
+
+    def _join(self, parts: list[ast.expr], scope: Scope) -> Iterable[Value]:
+        choices = product(*(self.resolve(part, scope) for part in parts))
+        for chosen in islice(choices, MOST_VALUES + 1):
+            texts = [text for value in chosen if (text := read_text(value)) is not None]
+            self._joined += sum(map(len, texts))
+            is_known = len(texts) == len(chosen) and self._joined <= _MOST_JOINED
+            yield Literal("".join(texts)) if is_known else UNKNOWN
+
+    def _compare(self, left: ast.expr, right: ast.expr, scope: Scope) -> Iterable[Value]:
+        for one in self.resolve(left, scope):
+            for other in self.resolve(right, scope):
+                literal = isinstance(one, Literal) and isinstance(other, Literal)
+                yield Literal(one == other) if literal else UNKNOWN
+
+    def _resolve_name(self, name: str, scope: Scope) -> list[Value]:
+        if owner := scope.find_owner(name):
+            return self._variables.get((owner, name), [])
         if name == "__name__":
-            return [Folded(OWN_NAME)]
+            return [Literal(OWN_NAME)]
         if name == "__builtins__":
             return [Dotted("builtins")]
         if hasattr(builtins, name):
             return [Dotted(f"builtins.{name}")]
-        return [Dotted(f"{star}.{name}") for star in scope.every_star()] or [UNKNOWN]
+        return [Dotted(f"{star}.{name}") for star in scope.list_stars()] or [UNKNOWN]
 
-    def _bound(self, binding: Binding) -> Iterable[Value]:
+    def _follow(self, binding: Binding) -> Iterable[Value]:
         match binding:
             case Imported():
-                return [Dotted(joined(binding.name))]
+                return [Dotted(join_names(binding.name))]
             case Defined():
                 return [Local(binding.node)]
             case Assigned(element=True):
-                return [e for v in self.values(binding.expr, binding.scope) for e in elements(v)]
+                return self._resolve_elements(binding.expr, binding.scope)
             case Assigned():
-                return self.values(binding.expr, binding.scope)
+                return self.resolve(binding.expr, binding.scope)
             case Parameter():
-                return self._passed(binding)
+                return self._resolve_parameter(binding)
         return [UNKNOWN]
 
-    def _passed(self, parameter: Parameter) -> list[Value]:
-        """The default, what calls of the function by its name pass, and whatever others may."""
+    def _resolve_elements(self, node: ast.expr, scope: Scope) -> Iterable[Value]:
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            return [v for part in node.elts for v in self.resolve(part, scope)]
+        return [value if value == SOME_TENSOR else UNKNOWN for value in self.resolve(node, scope)]
+
+    def _resolve_parameter(self, parameter: Parameter) -> list[Value]:
+        """Return the default, what calls of the function by its name pass, and UNKNOWN for all other calls."""
         function, name = parameter.function, getattr(parameter.function, "name", "")
         found: list[Value] = [UNKNOWN]
-        if name in CALLED and may_be_tensor(parameter.name, function):
+        if name in ENTRY_FUNCTIONS and may_be_tensor(parameter.name, function):
             found.append(SOME_TENSOR)
         if parameter.default:
-            found += self.values(parameter.default, parameter.scope)
-        for call, scope in self._calls.get(name, []):
-            if argument := argument_for(parameter.name, function, call):
-                found += self.values(argument, scope)
+            found += self.resolve(parameter.default, parameter.scope)
+        for call, scope in self._calls.get(name, [])[:MOST_VALUES]:
+            if argument := find_argument(parameter.name, function, call):
+                found += self.resolve(argument, scope)
         return found
 
-    def _attribute(self, base: Value, name: str) -> Iterable[Value]:
-        unknown = Dotted(f"{UNKNOWN_NAME}.{name}")
-        match base:
-            case Dotted(name=owner) if owner == OWN_NAME:
-                return self._name(name, self.module)
-            case Dotted(name=owner):
-                return [Dotted(joined(owner, name))]
-            case Folded(value=value):
-                return [Method(value, name)]
-            case Local(node=ast.ClassDef() as node):
-                inside = self.scopes[node].bindings.get(name, [])
-                return [v for binding in inside for v in self._bound(binding)] or [unknown]
-        return [unknown]
+    def _get_attributes(self, owners: Iterable[Value], name: str) -> list[Value]:
+        return [value for owner in owners for value in self._get_attribute(owner, name)]
+
+    def _get_attribute(self, owner: Value, name: str) -> Iterable[Value]:
+        match owner:
+            case Dotted(name=full) if full == OWN_NAME:
+                return self._resolve_name(name, self.module)
+            case Dotted(name=full):
+                return [Dotted(join_names(full, name))]
+            case Local(node=ast.ClassDef() as node) if name in self.scopes[node].bindings:
+                return self._variables.get((self.scopes[node], name), [])
+        return [Dotted(f"{UNKNOWN_NAME}.{name}")]
 
     def _call(self, function: Value, call: ast.Call, scope: Scope) -> Iterable[Value]:
         match function:
-            case Local(node=ast.Lambda() as node):
-                return self.values(node.body, self.scopes[node])
-            case Local(node=ast.FunctionDef() as node):
-                return [v for value in returned_by(node) for v in self.values(value, self.scopes[node])]
-            case Method(value=value, name=name):
-                return self._constants.fold(call.args, scope, lambda args: folding.method(value, name, args))
+            case Local(node=node) if isinstance(node, Function):
+                return self._variables.get((self.scopes[node], RETURN), [])
+            case Dotted(name="builtins.type") if len(call.args) == 1:
+                objects = self.resolve(call.args[0], scope)
+                return [Dotted(v.name.removesuffix("()")) if isinstance(v, Dotted) else UNKNOWN for v in objects]
+            case Dotted(name="functools.partial") if call.args:
+                return self.resolve(call.args[0], scope)
             case Dotted(name=name):
-                return self._look_up(name, call, scope) or self._call_outside(name, call, scope)
+                found = self._look_up(name, call, scope)
+                return [Dotted(name_result(name))] if found is None else found
         return [UNKNOWN]
 
-    def _call_outside(self, name: str, call: ast.Call, scope: Scope) -> Iterable[Value]:
-        args = call.args
-        if name == "builtins.type" and len(args) == 1:
-            made = [v.name for v in self.values(args[0], scope) if isinstance(v, Dotted)]
-            return [Dotted(name.removesuffix("()")) for name in made] or [UNKNOWN]
-        if name == "functools.partial" and args:
-            return self.values(args[0], scope)
-        if name == "builtins.map" and len(args) == 2:
-            return self._constants.map(args[0], args[1], scope)
-        if name in folding.FUNCTIONS and not call.keywords:
-            return self._constants.fold(args, scope, lambda values: folding.call(name, values))
-        return [Dotted(returned(name))]
-
-    def _look_up(self, name: str, call: ast.Call, scope: Scope) -> list[Value]:
-        """What a function finds that is given a name; nothing for other functions."""
-        owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    def _look_up(self, function: str, call: ast.Call, scope: Scope) -> list[Value] | None:
+        """Return what a function finds that looks something up by name, and None for other functions."""
+        owners = self.resolve(call.func.value, scope) if isinstance(call.func, ast.Attribute) else []
         named = [keyword.value for keyword in call.keywords if keyword.arg == "name"]
-        match name.rpartition(".")[2], call.args or named:
-            case "getattr", [base, asked, *_]:
-                return self._named(base, asked, scope)
-            case "vars", [base]:
-                return self._named(base, ast.Constant("__dict__"), scope)
-            case "__getattribute__" | "__getattr__", [asked] if owner:
-                return self._named(owner[0], asked, scope)
-            case "get" | "__getitem__", [asked, *_] if owner:
-                return self._item(owner[0], asked, scope)
-            case "import_module", [asked, *_]:
-                return self._module(asked, scope)
-            case "__import__", [asked, *rest]:
-                whole = len(rest) > 2 or any(keyword.arg == "fromlist" for keyword in call.keywords)
-                return self._module(asked, scope, whole)
-        return []
+        match function.rpartition(".")[2], call.args or named:
+            case "getattr", [owner, name, *_]:
+                return self._get_named(self.resolve(owner, scope), name, scope)
+            case "vars", [owner]:
+                return self._get_attributes(self.resolve(owner, scope), "__dict__")
+            case "__getattribute__" | "__getattr__", [name] if owners:
+                return self._get_named(owners, name, scope)
+            case "get" | "__getitem__", [name, *_] if owners:
+                return self._get_items(owners, name, scope)
+            case "import_module", [name, *_]:
+                return self._import(name, scope)
+            case "__import__", [name, *rest]:
+                is_whole = len(rest) > 2 or any(keyword.arg == "fromlist" for keyword in call.keywords)
+                return self._import(name, scope, is_whole)
+        return None
 
-    def _named(self, base: ast.expr, name: ast.expr, scope: Scope) -> list[Value]:
-        """An attribute whose name is an expression."""
-        found: list[Value] = []
-        for asked in map(text, self.values(name, scope)):
-            owners = self.values(base, scope) if asked is not None else []
-            found += [v for owner in owners for v in self._attribute(owner, str(asked))] or [UNKNOWN]
-        return found
+    def _read_names(self, node: ast.expr, scope: Scope) -> list[str]:
+        """Return the names that an expression may hold; a name that is only known at run time is a question mark."""
+        texts = map(read_text, self.resolve(node, scope))
+        return [UNKNOWN_NAME if text is None else text for text in texts]
 
-    def _module(self, name: ast.expr, scope: Scope, whole: bool = True) -> list[Value]:
-        asked = map(text, self.values(name, scope))
-        return [UNKNOWN if one is None else Dotted(joined(one if whole else one.split(".")[0])) for one in asked]
+    def _get_named(self, owners: list[Value], name: ast.expr, scope: Scope) -> list[Value]:
+        return [v for text in self._read_names(name, scope) for v in self._get_attributes(owners, text)]
 
-    def _subscript(self, node: ast.Subscript, scope: Scope) -> list[Value]:
-        if not isinstance(node.slice, ast.Slice):
-            return self._item(node.value, node.slice, scope)
-        bounds = [bound or ast.Constant(None) for bound in (node.slice.lower, node.slice.upper, node.slice.step)]
-        if SOME_TENSOR in self.values(node.value, scope):
-            return [SOME_TENSOR]
-        return self._constants.fold([node.value, *bounds], scope, lambda a: folding.subscript(a[0], slice(*a[1:])))
+    def _import(self, name: ast.expr, scope: Scope, is_whole: bool = True) -> list[Value]:
+        """Return the module of this name, or the package around it: `__import__("os.path")` returns `os`."""
+        names = [text if is_whole else text.split(".")[0] for text in self._read_names(name, scope)]
+        return [Dotted(COMPUTED_MODULE if text == UNKNOWN_NAME else join_names(text)) for text in names]
 
-    def _item(self, base: ast.expr, index: ast.expr, scope: Scope) -> list[Value]:
-        return [v for container in self.values(base, scope) for v in self._items(container, index, scope)]
+    def _get_items(self, containers: list[Value], index: ast.expr, scope: Scope) -> list[Value]:
+        return [value for container in containers for value in self._get_item(container, index, scope)]
 
-    def _items(self, container: Value, index: ast.expr, scope: Scope) -> Iterable[Value]:
+    def _get_item(self, container: Value, index: ast.expr, scope: Scope) -> Iterable[Value]:
         match container:
             case Dotted(name="sys.modules"):
-                return self._module(index, scope)
+                return self._import(index, scope)
             case Dotted(name="builtins.globals()" | "builtins.locals()" | "builtins.vars()"):
-                asked = map(text, self.values(index, scope))
-                return [v for one in asked for v in ([UNKNOWN] if one is None else self._name(one, self.module))]
+                return [v for text in self._read_names(index, scope) for v in self._resolve_name(text, self.module)]
             case Dotted(name=name) if name == "builtins" or name.endswith(".__dict__"):
-                owner = Dotted(name.removesuffix(".__dict__"))
-                asked = map(text, self.values(index, scope))
-                return [v for one in asked for v in ([UNKNOWN] if one is None else self._attribute(owner, one))]
+                return self._get_named([Dotted(name.removesuffix(".__dict__"))], index, scope)
             case Dotted(name=name):
                 return [container if name in (TENSOR, UNKNOWN_NAME) else Dotted(f"{name}[]")]
-            case Folded(value=value):
-                return self._constants.fold([index], scope, lambda args: folding.subscript(value, args[0]))
         return [UNKNOWN]

@@ -1,4 +1,4 @@
-"""A rule: a small function over facts, with a sentence, an advice, and how grave it is in each track."""
+"""A rule of the screen: a function over the facts of a file, a sentence, an advice, and a severity for each track."""
 
 import importlib
 import inspect
@@ -18,8 +18,8 @@ class Severity(StrEnum):
     REJECT = "reject"
 
 
-class Found(Protocol):
-    """A place that a rule objects to."""
+class Spot(Protocol):
+    """A place in the file that a rule objects to: a use of a name, or a hit."""
 
     @property
     def line(self) -> int: ...
@@ -29,7 +29,7 @@ class Found(Protocol):
 
 
 ANY, SCRATCH, BOTH = (Track.ANY,), (Track.SCRATCH,), (Track.ANY, Track.SCRATCH)
-Search = Callable[[Facts], Iterable[Found]]
+Search = Callable[[Facts], Iterable[Spot]]
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Rule:
     name: str
     topic: str
     sentence: str
-    """What is wrong with the thing found: the predicate of a sentence about it."""
+    """The predicate of a sentence whose subject is the thing found: it says what is wrong."""
     advice: str
     severity: dict[Track, Severity]
-    """In the tracks that it applies to."""
+    """How grave a finding is, in each track that the rule applies to."""
     search: Search
 
 
@@ -48,7 +48,7 @@ _RULES: dict[str, Rule] = {}
 
 
 def rule(advice: str, *, warn: Collection[Track] = (), reject: Collection[Track] = ()) -> Callable[[Search], Search]:
-    """Register a function as a rule, under its own name; its docstring is the sentence."""
+    """Register a function as the rule of the same name; its docstring becomes the rule's sentence."""
 
     def register(search: Search) -> Search:
         function: Any = search
@@ -61,8 +61,8 @@ def rule(advice: str, *, warn: Collection[Track] = (), reject: Collection[Track]
 
 
 @cache
-def all_rules() -> dict[str, Rule]:
-    """All rules by name. Adding one is adding its function to a module of pkb.screen.rules."""
+def load_rules() -> dict[str, Rule]:
+    """Import every module of pkb.screen.rules, and return the rules in them by name."""
     package = importlib.import_module("pkb.screen.rules")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,4 +1,4 @@
-"""Who binds which name: every scope of a file, and all that its names may be bound to."""
+"""The scopes of a file, and everything that the names in each of them may be bound to."""
 
 import ast
 from dataclasses import dataclass, field
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Definition = Function | ast.ClassDef
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+RETURN = "return"
+"""The name under which a function's scope holds what the function returns; no variable can be called so."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Assigned:
     expr: ast.expr
     scope: "Scope"
     element: bool = False
-    """Bound to the elements of the expression: by a loop, or by unpacking."""
+    """Whether the name is bound to the elements of the expression: by a loop, or by unpacking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +34,11 @@ class Parameter:
     name: str
     default: ast.expr | None
     scope: "Scope"
-    """Where the default is evaluated."""
+    """The scope in which the default is evaluated."""
 
 
 class Opaque:
-    """Bound to something that is not followed."""
+    """The binding of a name to something that is not followed."""
 
 
 Binding = Imported | Defined | Assigned | Parameter | Opaque
@@ -50,7 +52,7 @@ class Scope:
     stars: list[str] = field(default_factory=list)
     """Modules imported with `*`."""
     elsewhere: dict[str, "Scope"] = field(default_factory=dict)
-    """Names declared `global` or `nonlocal`, and the scope that they belong to."""
+    """Names that are declared `global` or `nonlocal`, with the scopes that they belong to."""
 
     @property
     def module(self) -> "Scope":
@@ -59,23 +61,25 @@ class Scope:
     def bind(self, name: str, binding: Binding) -> None:
         self.elsewhere.get(name, self).bindings.setdefault(name, []).append(binding)
 
-    def owner(self, name: str) -> "Scope | None":
-        """The scope whose binding a use of the name here means."""
+    def find_owner(self, name: str) -> "Scope | None":
+        """Return the scope that binds the name, as seen from this scope."""
         home = self.elsewhere.get(name, self)
         if name in home.bindings:
             return home
-        return home.parent.owner(name) if home.parent else None
+        return home.parent.find_owner(name) if home.parent else None
 
-    def every_star(self) -> list[str]:
-        return self.stars + (self.parent.every_star() if self.parent else [])
+    def list_stars(self) -> list[str]:
+        """Return the modules that this scope and the scopes around it import with `*`."""
+        return self.stars + (self.parent.list_stars() if self.parent else [])
 
-    def lookup(self, name: str) -> list[Binding]:
-        owner = self.owner(name)
+    def look_up(self, name: str) -> list[Binding]:
+        """Return all bindings of a name, as seen from this scope."""
+        owner = self.find_owner(name)
         return owner.bindings[name] if owner else []
 
 
-def scopes_of(tree: ast.Module) -> dict[ast.AST, Scope]:
-    """Every scope by the node that opens it."""
+def collect_scopes(tree: ast.Module) -> dict[ast.AST, Scope]:
+    """Return the scopes of a file under the nodes that open them."""
     collector = _Collector(tree)
     collector.visit_all(tree.body)
     return collector.scopes
@@ -90,13 +94,13 @@ class _Collector(ast.NodeVisitor):
         for node in nodes:
             self.visit(node)
 
-    def _open(self, node: ast.AST) -> Scope:
-        # What is inside a class does not see the names of its body.
+    def _open_scope(self, node: ast.AST) -> Scope:
+        # Functions inside a class do not see the names of its body.
         parent = self.scope.parent if isinstance(self.scope.node, ast.ClassDef) else self.scope
         self.scopes[node] = Scope(node, parent)
         return self.scopes[node]
 
-    def _inside(self, scope: Scope, nodes: list[ast.stmt] | list[ast.expr]) -> None:
+    def _visit_inside(self, scope: Scope, nodes: list[ast.stmt] | list[ast.expr]) -> None:
         outer, self.scope = self.scope, scope
         self.visit_all(nodes)
         self.scope = outer
@@ -104,38 +108,45 @@ class _Collector(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.scope.bind(node.name, Defined(node))
         self.visit_all(node.decorator_list)
-        self._function(node, node.body)
+        self._visit_function(node, node.body)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._function(node, [node.body])
+        self._visit_function(node, [node.body])
+        inner = self.scopes[node]
+        inner.bind(RETURN, Assigned(node.body, inner))
 
-    def _function(self, node: Function, body: list[ast.stmt] | list[ast.expr]) -> None:
-        inner = self._open(node)
-        for name, default in parameters(node):
+    def visit_Return(self, node: ast.Return) -> None:
+        self.generic_visit(node)
+        if node.value:
+            self.scope.bind(RETURN, Assigned(node.value, self.scope))
+
+    def _visit_function(self, node: Function, body: list[ast.stmt] | list[ast.expr]) -> None:
+        inner = self._open_scope(node)
+        for name, default in list_parameters(node):
             inner.bind(name, Parameter(node, name, default, self.scope))
             if default:
                 self.visit(default)
-        self._inside(inner, body)
+        self._visit_inside(inner, body)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.scope.bind(node.name, Defined(node))
         self.visit_all([*node.decorator_list, *node.bases, *(k.value for k in node.keywords)])
-        self._inside(self._open(node), node.body)
+        self._visit_inside(self._open_scope(node), node.body)
 
-    def _comprehension(self, node: Comprehension) -> None:
-        inner = self._open(node)
+    def _visit_comprehension(self, node: Comprehension) -> None:
+        inner = self._open_scope(node)
         for k, generator in enumerate(node.generators):
             # The first iterable is evaluated outside, where the loop's own names do not hold.
             where = self.scope if k == 0 else inner
-            self._inside(where, [generator.iter])
+            self._visit_inside(where, [generator.iter])
             _bind_targets(inner, generator.target, Assigned(generator.iter, where, element=True))
-            self._inside(inner, generator.ifs)
+            self._visit_inside(inner, generator.ifs)
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        self._inside(inner, parts)
+        self._visit_inside(inner, parts)
 
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _visit_comprehension
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -156,7 +167,7 @@ class _Collector(ast.NodeVisitor):
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         for name in node.names:
             if self.scope.parent:
-                self.scope.elsewhere[name] = self.scope.parent.owner(name) or self.scope.parent
+                self.scope.elsewhere[name] = self.scope.parent.find_owner(name) or self.scope.parent
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.generic_visit(node)
@@ -203,8 +214,8 @@ class _Collector(ast.NodeVisitor):
     visit_MatchStar = visit_MatchAs
 
 
-def parameters(node: Function) -> list[tuple[str, ast.expr | None]]:
-    """Names and defaults, the positional ones first."""
+def list_parameters(node: Function) -> list[tuple[str, ast.expr | None]]:
+    """Return the names and defaults of a function's parameters, the positional ones first."""
     a = node.args
     positional = [*a.posonlyargs, *a.args]
     missing: list[ast.expr | None] = [None] * (len(positional) - len(a.defaults))
@@ -214,18 +225,18 @@ def parameters(node: Function) -> list[tuple[str, ast.expr | None]]:
 
 
 def _bind(scope: Scope, target: ast.expr, value: ast.expr) -> None:
-    """Bind pairwise where both sides spell out their elements."""
+    """Bind a target to a value, element by element where both spell their elements out."""
     sequences = ast.Tuple | ast.List
     if isinstance(target, ast.Name):
         scope.bind(target.id, Assigned(value, scope))
-    elif isinstance(target, sequences) and isinstance(value, sequences) and _pairs(target, value):
-        for one, its in zip(target.elts, value.elts, strict=True):
-            _bind(scope, one, its)
+    elif isinstance(target, sequences) and isinstance(value, sequences) and _is_pairwise(target, value):
+        for part, its_value in zip(target.elts, value.elts, strict=True):
+            _bind(scope, part, its_value)
     else:
         _bind_targets(scope, target, Assigned(value, scope, element=True))
 
 
-def _pairs(target: ast.Tuple | ast.List, value: ast.Tuple | ast.List) -> bool:
+def _is_pairwise(target: ast.Tuple | ast.List, value: ast.Tuple | ast.List) -> bool:
     starred = any(isinstance(part, ast.Starred) for part in [*target.elts, *value.elts])
     return len(target.elts) == len(value.elts) and not starred
 

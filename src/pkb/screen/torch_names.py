@@ -2,38 +2,39 @@
 
 UNKNOWN_NAME = "?"
 TENSOR = "torch.Tensor()"
-"""Some tensor."""
+"""The name of every tensor."""
 
-_SAME = {
+_SHORTER = {
     "torch.distributed.distributed_c10d.": "torch.distributed.",
     "torch.cuda.streams.": "torch.cuda.",
     "torch.cuda.graphs.": "torch.cuda.",
     "triton.runtime.jit.": "triton.",
 }
 _LEAKED = ("builtins", "ctypes", "gc", "importlib", "inspect", "os", "subprocess", "sys", "threading", "time", "torch")
-"""Modules that others import, and that can be reached through them: `torch.os`."""
+"""Modules that other modules import, and that can be reached through them: `torch.os`."""
 _VIEWS = {"T", "mT", "H", "mH", "data", "grad", "real", "imag"}
 _ABOUT = {
     *("data_ptr", "dim", "dtype", "device", "element_size", "get_device", "is_contiguous", "item", "itemsize"),
     *("nbytes", "ndim", "ndimension", "nelement", "numel", "shape", "size", "storage_offset", "stride", "tolist"),
 }
-"""What a tensor says about itself, and single values."""
+"""Methods of a tensor that return no tensor."""
 _NO_TENSORS = {
     *("autocast", "compile", "device", "enable_grad", "finfo", "iinfo", "inference_mode", "manual_seed", "no_grad"),
     *("numel", "promote_types", "result_type", "load", "typename"),
 }
+"""Functions of torch that return no tensor."""
 
 
-def joined(owner: str, *attributes: str) -> str:
-    """The full name of an attribute, in its shortest spelling."""
+def join_names(owner: str, *attributes: str) -> str:
+    """Return the full name of an attribute, in its shortest spelling."""
     name = owner
     for attribute in attributes:
-        name = _attribute(name, attribute)
-    return _shortest(name)
+        name = _append_attribute(name, attribute)
+    return _shorten(name)
 
 
-def returned(function: str) -> str:
-    """What calling the function of this name gives."""
+def name_result(function: str) -> str:
+    """Return the name of what a call of this function returns."""
     if function.startswith(UNKNOWN_NAME):
         return UNKNOWN_NAME
     owner, _, last = function.rpartition(".")
@@ -44,7 +45,7 @@ def returned(function: str) -> str:
     return TENSOR if owner == "torch.nn.functional" else f"{function}()"
 
 
-def _attribute(owner: str, name: str) -> str:
+def _append_attribute(owner: str, name: str) -> str:
     if name == "__self__" and owner.startswith("builtins."):
         return "builtins"
     if owner.startswith(UNKNOWN_NAME):
@@ -54,13 +55,13 @@ def _attribute(owner: str, name: str) -> str:
     return f"{owner}.{name}"
 
 
-def _shortest(name: str) -> str:
+def _shorten(name: str) -> str:
     parts = name.split(".")
     for k in range(len(parts) - 1, 0, -1):
         if parts[k] in _LEAKED and parts[0].isidentifier():
             name = ".".join(parts[k:])
             break
-    for long, short in _SAME.items():
+    for long, short in _SHORTER.items():
         if name.startswith(long):
             name = short + name.removeprefix(long)
     return name

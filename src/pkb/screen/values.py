@@ -1,4 +1,4 @@
-"""What an expression may stand for."""
+"""The values that an expression may stand for."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,29 +8,24 @@ from pkb.screen.scopes import Definition
 from pkb.screen.torch_names import TENSOR, UNKNOWN_NAME
 
 MOST_VALUES = 16
-"""Beyond so many possibilities the rest is UNKNOWN."""
+"""An expression with more possible values than this may also have an unknown one."""
 
 
 @dataclass(frozen=True)
 class Dotted:
-    """Something from outside the file, by its full name: `torch.cuda.Event`, `torch.cuda.Event()` once called."""
+    """Something from outside the file, by its full name: `torch.cuda.Event`, or `torch.cuda.Event()` once called.
+
+    A part that is only known at run time is a question mark: `torch.?` is some attribute of torch.
+    """
 
     name: str
 
 
 @dataclass(frozen=True)
-class Folded:
-    """A constant."""
+class Literal:
+    """A constant that is written in the file, or joined from strings that are."""
 
     value: Any
-
-
-@dataclass(frozen=True)
-class Method:
-    """A method of a constant."""
-
-    value: Any
-    name: str
 
 
 @dataclass(frozen=True)
@@ -40,28 +35,17 @@ class Local:
     node: Definition
 
 
-Value = Dotted | Folded | Method | Local
+Value = Dotted | Literal | Local
 UNKNOWN = Dotted(UNKNOWN_NAME)
 SOME_TENSOR = Dotted(TENSOR)
 
 
-def distinct(values: Iterable[Value]) -> list[Value]:
-    found: list[Value] = []
-    for value in values:
-        if len(found) == MOST_VALUES:
-            return [*found, UNKNOWN]
-        if value not in found:
-            found.append(value)
-    return found
+def limit_values(values: Iterable[Value]) -> list[Value]:
+    """Drop duplicates, and replace what exceeds MOST_VALUES by UNKNOWN."""
+    found = list(dict.fromkeys(values))
+    return found if len(found) <= MOST_VALUES else [*found[:MOST_VALUES], UNKNOWN]
 
 
-def elements(value: Value) -> list[Value]:
-    """What a loop over the value binds."""
-    if isinstance(value, Folded) and isinstance(value.value, str | bytes | list | tuple):
-        rest = [UNKNOWN] if len(value.value) > MOST_VALUES else []
-        return [*(Folded(item) for item in value.value[:MOST_VALUES]), *rest]
-    return [value] if value == SOME_TENSOR else [UNKNOWN]
-
-
-def text(value: Value) -> str | None:
-    return value.value if isinstance(value, Folded) and isinstance(value.value, str) else None
+def read_text(value: Value) -> str | None:
+    """Return the text of a literal string, and None for every other value."""
+    return value.value if isinstance(value, Literal) and isinstance(value.value, str) else None

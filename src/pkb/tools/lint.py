@@ -1,4 +1,4 @@
-"""Is this problem strong? Wrong answers go through the comparison that judges candidates, and none may pass."""
+"""Check that a problem is strong: plant faults in its reference; the judge's comparison must reject every one."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -7,117 +7,128 @@ from typing import TypeVar
 
 import torch
 
-from pkb.base.pytree import tensors
+from pkb.base.pytree import iterate_tensors
 from pkb.base.tensors import view_bytes
 from pkb.failure import Failure
-from pkb.judge.correctness.check import check_trial
+from pkb.judge.correctness.check import check_facts, check_values
+from pkb.judge.correctness.orders import draw_inputs, order_trial, wait_until_drawn
 from pkb.judge.correctness.reference import Reference
-from pkb.judge.correctness.results import Outputs, order_trial
+from pkb.judge.correctness.results import Outputs, collect_results, fetch_tensors
 from pkb.judge.judge import Judge
+from pkb.judge.setup.drawing import describe_recipe
 from pkb.judge.setup.setup import Setup
 from pkb.judge.worlds.world import World
-from pkb.rank.faults import FAULTS, OUTPUTS, RIGHT
-from pkb.rank.model_faults import NOTHING, OTHER_LIBRARY, SKIP, STALE
+from pkb.protocol import messages as m
+from pkb.protocol.fault_names import FAULTS, NOTHING, OTHER_LIBRARY, OTHER_ORDER, OUTPUT_FAULTS, SKIP, STALE
 from pkb.record import Verdict
+from pkb.trial import Trial, TrialKind
 
 SURVIVED, FALSE_ALARM = "SURVIVED", "FALSE ALARM"
 _MAY_HAVE_NO_EFFECT = ("ranks-swapped", "float8")
-"""Sums know no order of ranks, and integers no float8."""
-_OF_MODELS = [name for name in OUTPUTS if "world" not in name]
+"""Faults that may change nothing: sums do not depend on the order of ranks, and integers are not rounded."""
+_MODEL_OUTPUT_FAULTS = [name for name in OUTPUT_FAULTS if "world" not in name]
 _MOST_OPERATIONS, _MOST_WEIGHTS = 12, 40
-"""Of a model with more, some are tried, the same ones every time."""
+"""The most operations and weights of a model that are left out; of more, a fixed sample."""
+_FIRST = Trial(TrialKind.CHECK)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What became of one wrong variant, or of the right one."""
+class LintFinding:
+    """The outcome of one variant of a reference, wrong or right."""
 
     problem: str
     dtype: str
     world: int
     variant: str
     outcome: str
-    """rejected, equivalent, degenerate, no effect, passed; or SURVIVED, FALSE ALARM"""
+    """One of rejected, equivalent, degenerate, no effect, passed, SURVIVED, FALSE ALARM."""
     detail: str
 
     @property
-    def bad(self) -> bool:
+    def is_bad(self) -> bool:
         return self.outcome in (SURVIVED, FALSE_ALARM)
 
 
 @dataclass(frozen=True)
 class _Variant:
+    """A reference with a fault in it, or a right one that computes the same in another way."""
+
     name: str
     fault: str
-    """What the ranks plant."""
+    """The fault that ranks plant, as `pkb.protocol.fault_names` spells it."""
     without: str = ""
-    """A weight that is not given."""
+    """A weight that the model does not get."""
     right: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Under which a problem may say that it computes the same: `skip relu 3` also as `skip relu`."""
+        """Keys by which a problem may declare the variant equivalent: `skip relu 3` also as `skip relu`."""
         return self.name, self.name.rpartition(" ")[0]
 
 
-def lint(judge: Judge, setup: Setup) -> Iterator[Finding]:
-    """Findings for the right variant, every generic fault, and the problem's own mutants."""
-    bench = _Bench(judge, setup)
+def lint(judge: Judge, setup: Setup) -> Iterator[LintFinding]:
+    """Yield a finding for the right variant, every generic fault, and each of the problem's own mutants."""
+    runner = _VariantRunner(judge, setup)
     try:
-        for variant in bench.variants():
-            outcome, detail = bench.outcome(variant)
-            yield Finding(setup.problem.stem, setup.dtype, setup.world, variant.name, outcome, detail)
+        for variant in runner.list_variants():
+            outcome, detail = runner.judge_variant(variant)
+            yield LintFinding(setup.problem.stem, setup.dtype, setup.world, variant.name, outcome, detail)
     finally:
-        bench.close()
+        runner.close()
 
 
-class _Bench:
-    """One world that runs variant after variant, replaced when one of them breaks it."""
+class _VariantRunner:
+    """Runs variants one after another in one world, and replaces the world when a variant breaks it."""
 
     def __init__(self, judge: Judge, setup: Setup):
-        # Faults must show in the ordinary trials.
+        # Faults must show in the ordinary trials, without the hidden one and the probe.
         self.judge, self.setup = judge, replace(setup, extra=())
-        self.reference: Reference = judge.references.get(self.setup, judge.spares, judge.seeds)
+        self.reference: Reference = judge.references.get(self.setup, judge.pool, judge.seeds)
         self._world: World | None = None
 
-    def variants(self) -> list[_Variant]:
+    def list_variants(self) -> list[_Variant]:
         own = [_Variant(name, name) for name in self.setup.problem.mutants]
         if self.setup.problem.builds:
-            return [_Variant(OTHER_LIBRARY, OTHER_LIBRARY, right=True), *self._of_a_model(), *own]
-        return [_Variant(RIGHT, RIGHT, right=True), *(_Variant(name, name) for name in FAULTS), *own]
+            return [_Variant(OTHER_LIBRARY, OTHER_LIBRARY, right=True), *self._list_model_variants(), *own]
+        return [_Variant(OTHER_ORDER, OTHER_ORDER, right=True), *(_Variant(name, name) for name in FAULTS), *own]
 
-    def _of_a_model(self) -> list[_Variant]:
-        """Its results spoiled, an argument or a weight ignored, an operation left out."""
-        problem, case = self.setup.problem, self.setup.case(0, 0)
-        arguments = enumerate(zip(problem.arguments, problem.inputs(case), strict=False))
-        weights = list(dict.fromkeys(told[1] for told in (self.setup.recipe(self.judge.seeds, 0) or {})["weights"]))
+    def _list_model_variants(self) -> list[_Variant]:
+        """Return variants of a model with changed results, an ignored argument or weight, or a skipped operation."""
+        problem, case = self.setup.problem, self.setup.case(0, _FIRST)
+        values = enumerate(zip(problem.arguments, problem.inputs(case), strict=False))
+        arguments = [(k, name) for k, (name, value) in values if list(iterate_tensors(value))]
+        recipe = describe_recipe(self.setup, self.judge.seeds, _FIRST) or {}
+        weights = list(dict.fromkeys(weight[1] for weight in recipe["weights"]))
+        operations = _pick_some(self._list_operations(), _MOST_OPERATIONS)
         return [
-            *(_Variant(name, name) for name in _OF_MODELS),
-            *(_Variant(f"ignore {name}", f"{STALE} {k}") for k, (name, value) in arguments if list(tensors(value))),
-            *(_Variant(f"ignore {name}", NOTHING, without=name) for name in _some(weights, _MOST_WEIGHTS)),
-            *(_Variant(f"skip {name} {k}", f"{SKIP} {k}") for k, name in _some(self._operations(), _MOST_OPERATIONS)),
+            *(_Variant(name, name) for name in _MODEL_OUTPUT_FAULTS),
+            *(_Variant(f"ignore {name}", f"{STALE} {k}") for k, name in arguments),
+            *(_Variant(f"ignore {name}", NOTHING, without=name) for name in _pick_some(weights, _MOST_WEIGHTS)),
+            *(_Variant(f"skip {name} {k}", f"{SKIP} {k}") for k, name in operations),
         ]
 
-    def _operations(self) -> list[tuple[int, str]]:
+    def _list_operations(self) -> list[tuple[int, str]]:
         self._load(_Variant(NOTHING, NOTHING), integers=False)
-        self.setup.prepare(self.world, self.judge.seeds, trial=0)
-        (answer,) = self.world.ask({"do": "operations"}, "a look at its operations", self.setup.limits.trial_s)
-        return [(number, name) for number, name in answer["operations"]]
+        draw_inputs(self.world, self.setup, self.judge.seeds, _FIRST)
+        (answer,) = self.world.ask(m.ListOperations(), "listing operations", self.setup.limits.trial_s)
+        return answer.operations
 
-    def outcome(self, variant: _Variant) -> tuple[str, str]:
-        verdict = self._verdict(variant)
+    def judge_variant(self, variant: _Variant) -> tuple[str, str]:
+        """Return the outcome of a variant, and its detail."""
+        verdict = self._run(variant)
         if verdict == "no effect" and not variant.right and variant.name not in _MAY_HAVE_NO_EFFECT:
-            verdict = self._verdict(variant, integers=True)
+            verdict = self._run(variant, integers=True)
         if variant.right:
             passed = verdict in (None, "no effect")
             return ("passed", "") if passed else (FALSE_ALARM, str(verdict))
         if verdict in (None, "no effect"):
-            return self._survival(variant, verdict)
+            return self._excuse(variant, verdict)
         return "rejected", str(verdict)
 
-    def _survival(self, variant: _Variant, verdict: str | None) -> tuple[str, str]:
+    def _excuse(self, variant: _Variant, verdict: str | None) -> tuple[str, str]:
+        """Return why a wrong variant may pass; SURVIVED when there is no reason."""
         problem = self.setup.problem
         if problem.degenerate:
             return "degenerate", problem.degenerate
@@ -127,26 +138,35 @@ class _Bench:
             return "no effect", ""
         return SURVIVED, "the same bits as the reference" if verdict else "within the tolerance"
 
-    def _verdict(self, variant: _Variant, integers: bool = False) -> str | None:
-        """How it was rejected; None when it passed; `no effect` when it passed with the reference's own bits."""
+    def _run(self, variant: _Variant, integers: bool = False) -> str | None:
+        """Return why a variant was rejected; None when it passed; `no effect` when it returned the reference's bits."""
         same, setup = True, replace(self.setup, without=variant.without)
         try:
             self._load(variant, integers)
-            for trial in range(setup.trials):
-                order_trial(self.world, setup, self.judge.seeds, trial)
-                outputs = check_trial(self.world, setup, self.reference, self.judge.seeds, trial)
-                same = same and self._same_bits(trial, outputs)
+            for trial in setup.checked_trials:
+                outputs = self._check_trial(setup, trial)
+                same = same and self._has_same_bits(trial, outputs)
         except Failure as failure:
-            if failure.verdict is not Verdict.WRONG or not failure.evidence.get("wrong_at"):
+            if failure.verdict is not Verdict.WRONG or not failure.evidence.details.get("wrong_at"):
                 self.close()
             return f"{failure.verdict}: {failure.reason}"
         return "no effect" if same else None
 
     def _load(self, variant: _Variant, integers: bool) -> None:
-        order = {"problem": str(self.setup.problem.path), "name": variant.fault, "integers": integers}
-        self.world.ask({"do": "load_mutant", **order}, "load", self.setup.limits.load_s)
+        order = m.LoadMutant(str(self.setup.problem.path), variant.fault, integers)
+        self.world.ask(order, "load", self.setup.limits.load_s)
 
-    def _same_bits(self, trial: int, outputs: Outputs) -> bool:
+    def _check_trial(self, setup: Setup, trial: Trial) -> Outputs:
+        """Run one trial and compare its results. Raise Wrong where they differ from the reference's."""
+        order_trial(self.world, setup, self.judge.seeds, trial)
+        wait_until_drawn(self.world, setup)
+        results = collect_results(self.world, setup, str(trial))
+        check_facts(results, self.reference, trial)
+        outputs = fetch_tensors(self.world, setup, self.judge.seeds, trial, results)
+        check_values(results, outputs, self.reference, trial)
+        return outputs
+
+    def _has_same_bits(self, trial: Trial, outputs: Outputs) -> bool:
         for (call, rank), results in outputs.items():
             expected = self.reference.calls[trial, call, rank]
             if not all(
@@ -168,7 +188,8 @@ class _Bench:
             self._world = None
 
 
-def _some(values: Sequence[T], most: int) -> list[T]:
+def _pick_some(values: Sequence[T], most: int) -> list[T]:
+    """Return all values, or a sample of `most` in their order; the same sample every time."""
     if len(values) <= most:
         return [*values]
     chosen = random.Random(0).sample(range(len(values)), most)

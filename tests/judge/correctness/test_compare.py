@@ -138,7 +138,7 @@ def test_scalars_and_empty_tensors() -> None:
 def test_a_lucky_reference_does_not_reject_honest_kernels() -> None:
     value = torch.tensor(1.0).bfloat16()
     lucky = Expected.of(value, torch.tensor(1.0))
-    typical = OwnError.pooled([lucky.own, OwnError(0.02, 0.02), OwnError(0.03, 0.03)])
+    typical = OwnError.pool([lucky.own, OwnError(0.02, 0.02), OwnError(0.03, 0.03)])
     honest = torch.tensor(1.03).bfloat16()
     assert compare(honest, lucky) is not None
     assert compare(honest, replace(lucky, own=lucky.own.at_least(typical))) is None

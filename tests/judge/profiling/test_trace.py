@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from pkb.candidate import Candidate
-from pkb.cli import with_profiler_named
-from pkb.cli.terminal import kernel_lines, profile_lines
+from pkb.cli._options import find_profiler
+from pkb.cli._terminal import format_counters, format_profile
 from pkb.failure import Failure
 from pkb.judge.judge import Judge
-from pkb.judge.profiling.ncu import Kernel, Ncu
-from pkb.judge.profiling.ncu import parse as parse_ncu
-from pkb.judge.profiling.trace import Trace, merge, parse, summary
+from pkb.judge.profiling.ncu import KernelCounters, Ncu
+from pkb.judge.profiling.ncu import parse_report as parse_ncu
+from pkb.judge.profiling.trace import Trace, merge, parse_trace, summarize
 from pkb.problems.suite import load_problem
-from pkb.record import Record
+from pkb.record import KernelTime, Record
 from pkb.settings import JudgementSettings, ProblemSettings
 from pkb.tools.dryrun import dry_run
 
@@ -44,13 +44,13 @@ def test_eval_profiles_what_it_judged(judge: Judge, tmp_path: Path) -> None:
     record = judge.judge(setup, Candidate.reference(problem), JudgementSettings(profile=True), out=tmp_path)
     assert record.correct
     assert record.profile is not None
-    assert (record.profile["of"], record.profile["calls"], record.profile["notes"]) == ("cpu operators", 3, [])
-    top = {row["name"]: row for row in record.profile["top"]}
-    assert top["aten::matmul"]["calls"] == 6, "3 calls on 2 ranks; what is called inside it does not count"
+    assert (record.profile.of, record.profile.calls, record.profile.notes) == ("cpu operators", 3, [])
+    top = {row.name: row for row in record.profile.top}
+    assert top["aten::matmul"].calls == 6, "3 calls on 2 ranks; what is called inside it does not count"
     assert "aten::mm" not in top
-    assert sum(row["share"] for row in top.values()) == pytest.approx(1)
-    assert record.profile["idle"].keys() == {"0", "1"}
-    assert all(0 <= share <= 1 for share in record.profile["idle"].values())
+    assert sum(row.share for row in top.values()) == pytest.approx(1)
+    assert record.profile.idle.keys() == {"0", "1"}
+    assert all(0 <= share <= 1 for share in record.profile.idle.values())
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert lanes(trace) == {1: "rank 0", 2: "rank 1"}
     assert "profiler_start" not in (tmp_path / "logs" / "rank_0.txt").read_text(), "the logs are those of the trials"
@@ -110,10 +110,10 @@ def test_a_spoilt_trace_is_noted_and_the_others_are_shown(judge: Judge, what: st
     record = judge.judge(setup, Candidate.of(source), JudgementSettings(profile=True, screen=False), out=tmp_path)
     assert record.correct, record.reason
     assert record.profile is not None
-    (note,) = record.profile["notes"]
+    (note,) = record.profile.notes
     assert note.startswith("rank 1 left no readable trace: ")
     assert says in note
-    assert record.profile["idle"].keys() == {"0"}
+    assert record.profile.idle.keys() == {"0"}
     assert lanes(json.loads((tmp_path / "trace.json").read_text())) == {1: "rank 0"}
 
 
@@ -127,7 +127,7 @@ def test_a_candidate_that_fails_under_the_profiler_keeps_its_verdict(judge: Judg
     )
     assert record.correct
     assert record.profile is not None
-    assert "raised AssertionError in profiling: watched" in record.profile["notes"][0]
+    assert "raised AssertionError in profiling: watched" in record.profile.notes[0]
     assert not (tmp_path / "trace.json").exists()
 
 
@@ -149,7 +149,7 @@ def on_gpu(base: int, *events: dict[str, Any]) -> Trace:
         {"ph": "f", "pid": 0, "tid": STREAM, "ts": 10, "bp": "e", **arrow},
     ]
     whole = {"baseTimeNanoseconds": base, "traceEvents": [launch, *names, *ends, *events]}
-    return parse(json.dumps(whole).encode())
+    return parse_trace(json.dumps(whole).encode())
 
 
 def test_merging_keeps_ranks_apart_and_times_together() -> None:
@@ -173,18 +173,18 @@ def test_merging_keeps_ranks_apart_and_times_together() -> None:
 def test_a_summary_counts_overlapping_streams_once() -> None:
     copy = kernel("Memcpy DtoD", 60, 10) | {"cat": "gpu_memcpy"}
     busy = on_gpu(0, kernel("gemm", 10, 20), kernel("gemm", 20, 20, stream=8), copy)
-    found = summary({0: busy, 1: on_gpu(0, kernel("gemm", 0, 10))})
-    assert found["of"] == "device kernels"
-    assert found["idle"] == pytest.approx({"0": 0.6, "1": 0.9})
-    assert found["top"] == [
-        {"name": "gemm", "calls": 3, "us": 50, "share": pytest.approx(5 / 6)},
-        {"name": "Memcpy DtoD", "calls": 1, "us": 10, "share": pytest.approx(1 / 6)},
+    found = summarize({0: busy, 1: on_gpu(0, kernel("gemm", 0, 10))})
+    assert found.of == "device kernels"
+    assert found.idle == pytest.approx({"0": 0.6, "1": 0.9})
+    assert found.top == [
+        KernelTime("gemm", 3, 50, pytest.approx(5 / 6)),
+        KernelTime("Memcpy DtoD", 1, 10, pytest.approx(1 / 6)),
     ]
 
 
 def test_what_a_kernel_is_called_cannot_steer_the_terminal() -> None:
-    profile = summary({0: on_gpu(0, kernel("\x1b[2Jgone\ud800" + "x" * 500, 0, 10))}) | {"notes": []}
-    lines = profile_lines(profile)
+    profile = summarize({0: on_gpu(0, kernel("\x1b[2Jgone\ud800" + "x" * 500, 0, 10))})
+    lines = format_profile(profile)
     assert lines[0] == "device kernels in 3 calls; idle: rank 0 90%"
     assert "?[2Jgone?xx" in lines[1]
     assert len(lines[1]) < 150
@@ -208,7 +208,7 @@ def test_what_a_kernel_is_called_cannot_steer_the_terminal() -> None:
 def test_events_that_make_no_sense_are_left_out(event: Any, kept: bool) -> None:
     sound = {"ph": "X", "cat": "cpu_op", "name": "sound", "ts": 0, "dur": 1}
     odd = {"ph": "X", "cat": "cpu_op", "name": "odd"} | event if isinstance(event, dict) else event
-    trace = parse(json.dumps({"baseTimeNanoseconds": 1, "traceEvents": [odd, sound]}).encode())
+    trace = parse_trace(json.dumps({"baseTimeNanoseconds": 1, "traceEvents": [odd, sound]}).encode())
     assert [event.name for event in trace] == (["odd", "sound"] if kept else ["sound"])
     json.dumps(merge({0: trace}), allow_nan=False)
 
@@ -227,24 +227,15 @@ def test_events_that_make_no_sense_are_left_out(event: Any, kept: bool) -> None:
 )
 def test_what_is_no_trace_is_refused(content: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        parse(content)
+        parse_trace(content)
 
 
 @pytest.mark.parametrize(
-    ("typed", "parsed"),
-    [
-        ("eval 1 --profile", "eval 1 --profile torch"),
-        ("eval --profile 1 --out x", "eval --profile torch 1 --out x"),
-        ("dryrun 1 --profile --nproc 1", "dryrun 1 --profile torch --nproc 1"),
-        ("dryrun 1 --profile ncu", "dryrun 1 --profile ncu"),
-        ("dryrun 1 --profile torch", "dryrun 1 --profile torch"),
-        ("dryrun 1 --profile=ncu", "dryrun 1 --profile=ncu"),
-        ("show -- --profile", "show -- --profile"),
-        ("list", "list"),
-    ],
+    ("profile", "name", "expected"),
+    [(False, None, None), (True, None, "torch"), (False, "ncu", "ncu"), (True, "torch", "torch")],
 )
-def test_profile_alone_means_torch(typed: str, parsed: str) -> None:
-    assert with_profiler_named(typed.split()) == parsed.split()
+def test_profile_alone_means_torch(profile: bool, name: str | None, expected: str | None) -> None:
+    assert find_profiler(profile, name) == expected
 
 
 def test_ranks_run_under_a_wrapper_without_mps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -273,9 +264,12 @@ RAW_PAGE = """\
 
 def test_ncu_s_page_is_read() -> None:
     kernels = parse_ncu(RAW_PAGE)
-    assert kernels == [Kernel("gemm(float *, int)", 2, 1300.5, 85.0, 50.0), Kernel("copy", 1, 3.25, 5.0, None)]
+    assert kernels == [
+        KernelCounters("gemm(float *, int)", 2, 1300.5, 85.0, 50.0),
+        KernelCounters("copy", 1, 3.25, 5.0, None),
+    ]
     assert parse_ncu(RAW_PAGE.replace('"us"', '"nsecond"'))[0].us == pytest.approx(1.3005)
-    assert "85.0%   50.0%      2 x     1300.5 us  gemm(float *, int)" in kernel_lines(kernels)[1]
+    assert "85.0%   50.0%      2 x     1300.5 us  gemm(float *, int)" in format_counters(kernels)[1]
     assert parse_ncu("==WARNING== No kernels were profiled.\n") == []
 
 
@@ -283,7 +277,7 @@ def test_ncu_without_permission_is_told_how_to_get_it(tmp_path: Path) -> None:
     ncu = Ncu(tmp_path)
     ncu.log.write_text("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access ...\n")
     with pytest.raises(Failure, match=r"ERR_NVGPUCTRPERM.*NVreg_RestrictProfilingToAdminUsers=0.*--cap-add=SYS_ADMIN"):
-        ncu.kernels()
+        ncu.read_kernels()
     ncu.log.write_text("==PROF== Connected\n==WARNING== No kernels were profiled.\n")
     with pytest.raises(Failure, match=r"no report: ==WARNING== No kernels were profiled"):
-        ncu.kernels()
+        ncu.read_kernels()

@@ -14,15 +14,19 @@ from pkb.candidate import Candidate
 from pkb.hardware.roofline import Hardware
 from pkb.judge.judge import Judge
 from pkb.judge.timing.aa_control import is_needed
-from pkb.judge.timing.blocks import Side
+from pkb.judge.timing.blocks import TimedWorld
 from pkb.judge.worlds.world import World
-from pkb.nursery.server import NurseryProcess
+from pkb.nursery.server import NurseryServer
 from pkb.platforms._gpu import Gpu
 from pkb.problems.suite import load_problem
+from pkb.protocol.messages import DrawInputs, Order, PinRanks, RunUntimed
 from pkb.record import Pace, Verdict
 from pkb.settings import JudgementSettings, ProblemSettings, Rigor
-from pkb.speedup import compared
+from pkb.speedup import compare_blocks
 from pkb.tools.redteam import Attempt, stage
+from pkb.trial import Trial
+
+pytestmark = pytest.mark.clock
 
 REDTEAM = Path(__file__).parents[3] / "redteam"
 RIGOR = Rigor("few", 2, 1.0, calls=12, calls_per_block=4, most_pairs=3, checked_blocks=1)
@@ -61,16 +65,16 @@ def spans(*us: float) -> list[list[list[float]]]:
 
 def test_what_identical_code_shows_is_taken_out() -> None:
     ours, theirs = spans(11.0, 11.2, 11.1), spans(10.0, 10.1, 10.2)
-    plain, _, pace = compared(ours, theirs, 0.0)
+    plain, _, pace = compare_blocks(ours, theirs, 0.0)
     assert (round(plain, 2), pace) == (1.1, Pace.FASTER)
-    alike, (low, high), pace = compared(ours, theirs, 0.0, control=[1.1, 1.09, 1.11])
+    alike, (low, high), pace = compare_blocks(ours, theirs, 0.0, control=[1.1, 1.09, 1.11])
     assert (round(alike, 2), pace) == (1.0, Pace.TIE)
     assert low < 1 < high
 
 
 def test_doubt_about_identical_code_is_doubt_about_the_candidate() -> None:
     ours, theirs = spans(*[11.0] * 9), spans(*[10.0] * 9)
-    sure, unsure = [compared(ours, theirs, 0.0, control=c)[1] for c in ([1.0] * 9, [0.9, 1.0, 1.1] * 3)]
+    sure, unsure = [compare_blocks(ours, theirs, 0.0, control=c)[1] for c in ([1.0] * 9, [0.9, 1.0, 1.1] * 3)]
     assert sure[0] == sure[1]
     assert unsure[0] < sure[0] < unsure[1]
 
@@ -83,10 +87,10 @@ def test_the_record_has_it(judge: Judge) -> None:
         JudgementSettings(rigor=RIGOR),
     )
     assert record.timing is not None, record.reason
-    control = record.timing["control"]
+    control = record.timing.control
     assert {"reference_us", "candidate_us", "ratio", "interval", "blocks_us"} == set(control)
     assert len(control["blocks_us"]["candidate"]) == RIGOR.most_pairs
-    pairs = zip(*(record.timing["blocks_us"][side] for side in ("reference", "candidate")), strict=True)
+    pairs = zip(*(record.timing.blocks_us[side] for side in ("reference", "candidate")), strict=True)
     assert len(list(pairs)) == RIGOR.most_pairs
 
 
@@ -94,20 +98,20 @@ def test_a_process_that_is_slower_from_birth_makes_no_candidate_slower(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever runs in the candidate's ranks is told to take thirty times as long."""
-    time = Side._time
+    time = TimedWorld._time
 
-    def stretched(self: Side, keep_from: int) -> None:
+    def stretched(self: TimedWorld, keep_from: int) -> None:
         time(self, keep_from)
         if self.name == "candidate":
             self.spans[-1] = [[30 * us for us in call] for call in self.spans[-1]]
 
     problem = load_problem("allreduce")
     setup = judge.pose(problem, ProblemSettings(nproc=1, trials=1))
-    monkeypatch.setattr(Side, "_time", stretched)
+    monkeypatch.setattr(TimedWorld, "_time", stretched)
     record = judge.judge(setup, Candidate.reference(problem), JudgementSettings(rigor=RIGOR))
     assert record.timing is not None, record.reason
-    assert record.timing["control"]["ratio"] < 0.2
-    assert record.timing["speedup"] > 0.2
+    assert record.timing.control.ratio < 0.2
+    assert record.timing.speedup > 0.2
 
 
 def test_long_calls_need_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +123,7 @@ def test_long_calls_need_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> 
         JudgementSettings(rigor=RIGOR),
     )
     assert record.timing is not None, record.reason
-    assert record.timing["control"] == {}
+    assert record.timing.control == {}
 
 
 def test_calls_that_wait_for_the_device_have_none(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +135,12 @@ def test_calls_that_wait_for_the_device_have_none(judge: Judge, monkeypatch: pyt
         JudgementSettings(rigor=RIGOR),
     )
     assert record.timing is not None, record.reason
-    assert record.timing["control"] == {}
-    assert Gpu().spread(100.0, waits=True) > Gpu().spread(100.0) > Gpu().spread(100.0, controlled=True)
+    assert record.timing.control == {}
+    assert (
+        Gpu().estimate_spread(100.0, waits=True)
+        > Gpu().estimate_spread(100.0)
+        > Gpu().estimate_spread(100.0, controlled=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,10 +160,10 @@ def test_a_rank_is_kept_to_the_core_of_its_like(
 ) -> None:
     kept: dict[int, set[int]] = {}
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {*range(cores)}, raising=False)
-    monkeypatch.setattr("pkb.nursery.server.keep_to", lambda cores, pid: kept.update({pid: cores}))
-    nursery = NurseryProcess.__new__(NurseryProcess)
+    monkeypatch.setattr("pkb.nursery.server.pin_process", lambda cores, pid: kept.update({pid: cores}))
+    nursery = NurseryServer.__new__(NurseryServer)
     nursery.ranks = {100 + rank: (7, rank) for rank in alive} | {200: (8, 0)}
-    nursery.pin(world=7, pinned=pinned, first=13)
+    nursery.pin(PinRanks(world=7, pinned=pinned, first=13))
     assert kept == expected
 
 
@@ -163,14 +171,14 @@ def test_a_rank_is_kept_to_the_core_of_its_like(
 def test_both_sides_are_timed_on_the_same_core(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[list[int]] = []
     loaded: list[list[int]] = []
-    block, candidate_loaded = Side.block, Judge.load
+    block, candidate_loaded = TimedWorld.time_block, Judge.load
 
     def pinned() -> list[int]:
         """The cores of processes that have only one."""
         affinities = [child.cpu_affinity() for child in psutil.Process(judge.nursery.process.pid).children(True)]
         return [own[0] for own in affinities if own and len(own) == 1]
 
-    def spied(self: Side, trial: int) -> None:
+    def spied(self: TimedWorld, trial: Trial) -> None:
         timed.append(pinned())
         block(self, trial)
 
@@ -178,7 +186,7 @@ def test_both_sides_are_timed_on_the_same_core(judge: Judge, monkeypatch: pytest
         loaded.append(pinned())
         return candidate_loaded(self, *rest)
 
-    monkeypatch.setattr(Side, "block", spied)
+    monkeypatch.setattr(TimedWorld, "time_block", spied)
     monkeypatch.setattr(Judge, "load", spied_load)
     problem = load_problem("allreduce")
     assert judge.judge(
@@ -199,10 +207,10 @@ def test_a_single_rank_whose_calls_cannot_be_short_needs_none(judge: Judge, monk
     assert is_needed(together, judge.platform)
     # As slow as that it is not.
     monkeypatch.setattr(Hardware, "floor", lambda *_: 0.0)
-    monkeypatch.setattr(judge.platform, "born_slowly", True)
+    monkeypatch.setattr(judge.platform, "has_slow_start", True)
     record = judge.judge(alone, Candidate.reference(load_problem("allreduce")), JudgementSettings(rigor=RIGOR))
     assert record.timing is not None, record.reason
-    assert record.timing["control"] == {}
+    assert record.timing.control == {}
 
 
 def test_where_processes_are_equal_the_reference_waits_for_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +230,7 @@ def test_where_processes_are_equal_the_reference_waits_for_the_trials(monkeypatc
         )
         assert record.verdict is Verdict.CORRECT, record.reason
         assert record.timing is not None
-        assert record.timing["control"] == {}
+        assert record.timing.control == {}
         assert born == [Verdict.ENVIRONMENT, Verdict.CRASH, Verdict.ENVIRONMENT]
         born.clear()
         record = judge.judge(
@@ -242,15 +250,15 @@ def test_its_inputs_are_those_of_no_other_trial(judge: Judge, monkeypatch: pytes
     """As far as the candidate's ranks are concerned, in which the reference has been before."""
     before: set[int] = set()
     after: set[int] = set()
-    tell = World.tell
+    send = World.send
 
-    def told(self: World, message: Any, *rest: Any) -> None:
-        own = message(0) if callable(message) else message
-        if self.sandbox and own["do"] in ("prepare", "stretch"):
-            (before if self.blame is Verdict.ENVIRONMENT else after).update(call["seed"] for call in own["calls"])
-        tell(self, message, *rest)
+    def spied(self: World, order: Any, *rest: Any) -> None:
+        own = order if isinstance(order, Order) else order(0)
+        if self.sandbox and isinstance(own, DrawInputs | RunUntimed):
+            (before if self.blame is Verdict.ENVIRONMENT else after).update(call.seed for call in own.calls)
+        send(self, order, *rest)
 
-    monkeypatch.setattr(World, "tell", told)
+    monkeypatch.setattr(World, "send", spied)
     problem = load_problem("allreduce")
     assert judge.judge(
         judge.pose(problem, ProblemSettings(nproc=1, trials=1)),
@@ -269,9 +277,9 @@ def test_when_it_fails_the_candidate_is_not_to_blame(judge: Judge, tmp_path: Pat
     assert text != source
     setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
     (tmp_path / "1_allreduce.py").write_text(text)
-    given = World.given
+    copy_file = World.copy_file
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(World, "given", lambda world, file: given(world, tmp_path / "1_allreduce.py"))
+        patch.setattr(World, "copy_file", lambda world, file: copy_file(world, tmp_path / "1_allreduce.py"))
         record = judge.judge(setup, Candidate.of(WRONG), JudgementSettings(rigor=RIGOR))
     assert (record.verdict, "OSError" in record.reason) == (Verdict.ENVIRONMENT, True)
 
@@ -284,13 +292,13 @@ def test_a_wrong_candidate_leaves_the_reference_ranks_well(judge: Judge) -> None
 
 def test_arguments_lie_elsewhere_in_each_block(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     padded: list[list[int]] = []
-    pads = Side._pads
+    pads = TimedWorld._choose_pads
 
-    def spied(self: Side, trial: int) -> list[int]:
+    def spied(self: TimedWorld, trial: Trial) -> list[int]:
         padded.append(pads(self, trial))
         return padded[-1]
 
-    monkeypatch.setattr(Side, "_pads", spied)
+    monkeypatch.setattr(TimedWorld, "_choose_pads", spied)
     problem = load_problem("allreduce")
     assert judge.judge(
         judge.pose(problem, ProblemSettings(nproc=1, trials=1)),
@@ -309,4 +317,4 @@ def test_arguments_lie_elsewhere_in_each_block(judge: Judge, monkeypatch: pytest
 def test_what_it_leaves_is_of_no_use_to_who_searches_for_it(judge: Judge, name: str) -> None:
     attempt = replace(Attempt.read(REDTEAM / f"{name}.py"), timed=True)
     found = stage(judge, attempt, screened=not attempt.unscreened)
-    assert found.caught, (found.got, found.reason)
+    assert found.is_caught, (found.outcome, found.reason)

@@ -15,11 +15,13 @@ from helpers.unequal import let_processes_differ
 from pkb.candidate import Candidate
 from pkb.failure import Failure
 from pkb.judge.judge import Judge
-from pkb.judge.timing.idle_check import Idleness
+from pkb.judge.timing.idle_check import IdleCheck
 from pkb.judge.worlds.world import World
 from pkb.record import Verdict
-from pkb.sandbox.processes import usage
+from pkb.sandbox.processes import read_cpu_usage
 from pkb.settings import JudgementSettings, ProblemSettings, Rigor
+
+pytestmark = pytest.mark.clock
 
 RIGOR = Rigor("some", 2, 1.0, calls=300, calls_per_block=50, most_pairs=6, checked_blocks=1)
 # A thread that Python does not list: at work for a seventh of the time, which by itself nobody would mind.
@@ -56,7 +58,7 @@ def burn():
 
 def solution(tensor):
     frame = sys._getframe()
-    while frame.f_back and frame.f_code.co_name != "stretch":
+    while frame.f_back and frame.f_code.co_name != "run_untimed":
         frame = frame.f_back
     if frame.f_back and not burning:
         burning.append(_thread.start_new_thread(burn, ()))
@@ -71,9 +73,9 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what
 def scripted(unequal: bool, *usages: Sequence[tuple[float, float]]) -> World:
     """A world whose ranks are said to have used, and waited for, so much."""
     coming = iter(usages)
-    nursery = SimpleNamespace(platform=SimpleNamespace(unequal=unequal))
+    nursery = SimpleNamespace(platform=SimpleNamespace(has_unequal_processes=unequal))
     usage = lambda: np.array(next(coming))  # noqa: E731
-    return cast("World", SimpleNamespace(usage=usage, nursery=nursery, size=len(usages[0])))
+    return cast("World", SimpleNamespace(measure_usage=usage, nursery=nursery, size=len(usages[0])))
 
 
 @pytest.mark.parametrize(
@@ -95,26 +97,26 @@ def test_how_much_is_minded(
     """In a second, by rank."""
     clock = SimpleNamespace(perf_counter=iter([5.0, 6.0]).__next__)
     monkeypatch.setattr("pkb.judge.timing.idle_check.time", clock)
-    idle = Idleness(scripted(unequal, [(7.0, 0.0) for _ in used], [(7.0 + s, 0.0) for s in used]))
-    with idle.watched(scripted(unequal, [(0.0, 3.0) for _ in used], [(0.0, 3.0 + s) for s in waited])):
+    idle = IdleCheck(scripted(unequal, [(7.0, 0.0) for _ in used], [(7.0 + s, 0.0) for s in used]))
+    with idle.watch(scripted(unequal, [(0.0, 3.0) for _ in used], [(0.0, 3.0 + s) for s in waited])):
         pass
     if minded:
         with pytest.raises(Failure) as found:
             idle.check()
-        assert found.value.evidence["check"] == "idle"
+        assert found.value.evidence.check == "idle"
     else:
         idle.check()
 
 
 @linux
 def test_threads_that_have_ended_count() -> None:
-    start = usage(os.getpid())[0]
+    start = read_cpu_usage(os.getpid())[0]
     threads = [threading.Thread(target=burn, args=(0.05,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert usage(os.getpid())[0] - start > 0.19
+    assert read_cpu_usage(os.getpid())[0] - start > 0.19
 
 
 def burn(seconds: float) -> None:
@@ -130,7 +132,7 @@ def test_a_candidate_that_is_at_work_while_the_judges_clock_runs_for_the_referen
         Candidate.of(STARTS_LATE),
         JudgementSettings(rigor=RIGOR, screen=False),
     )
-    assert (record.verdict, record.evidence.get("check")) == (Verdict.CHEAT, "idle"), record.reason
+    assert (record.verdict, record.evidence.check) == (Verdict.CHEAT, "idle"), record.reason
 
 
 def test_who_takes_the_core_on_which_the_reference_is_timed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,5 +140,5 @@ def test_who_takes_the_core_on_which_the_reference_is_timed_is_found(monkeypatch
     with Judge("cpu") as judge:
         setup = judge.pose("allreduce", ProblemSettings(nproc=1, size="paper", trials=1))
         record = judge.judge(setup, Candidate.of(NAGS), JudgementSettings(rigor=RIGOR, screen=False))
-    assert (record.verdict, record.evidence.get("check")) == (Verdict.CHEAT, "idle"), record.reason
-    assert record.evidence["others_waited_s"][0] > 0.05 * record.evidence["seconds"]
+    assert (record.verdict, record.evidence.check) == (Verdict.CHEAT, "idle"), record.reason
+    assert record.evidence.details["others_waited_s"][0] > 0.05 * record.evidence.details["seconds"]

@@ -10,16 +10,30 @@ from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.failure import Failure
 from pkb.hardware.roofline import Hardware
-from pkb.judge.correctness.results import run_trial
+from pkb.judge.correctness.orders import draw_inputs
+from pkb.judge.correctness.results import run_calls
 from pkb.judge.judge import Judge
-from pkb.judge.timing.blocks import Plan, Side, rounds
-from pkb.judge.timing.judge_clock import Span, calls_for, is_borne_out, not_borne_out, trials_for
+from pkb.judge.timing.blocks import BlockPlan, TimedWorld, run_rounds
+from pkb.judge.timing.judge_clock import ClockRun, Span, choose_calls, describe_false_claim, is_borne_out, list_trials
 from pkb.judge.worlds.world import World
 from pkb.problems.cost import Cost, Link
 from pkb.problems.suite import Suite, list_problems, load_problem
+from pkb.protocol.messages import LoadSolution
 from pkb.record import Pace, Record, Verdict
 from pkb.settings import RIGORS, JudgementSettings, ProblemSettings, Rigor, find_rigor
-from pkb.speedup import Timing, block_times, bootstrap, compared, compared_apart, is_narrow, is_steady, skew
+from pkb.speedup import (
+    Timing,
+    bootstrap_median,
+    compare_blocks,
+    compare_separate_blocks,
+    compute_block_times,
+    compute_skew,
+    is_narrow,
+    is_steady,
+)
+from pkb.trial import Trial, TrialKind
+
+pytestmark = pytest.mark.clock
 
 QUICK = RIGORS["quick"]
 KEEPS = """
@@ -37,7 +51,7 @@ assert not left, f"{len(left)} are still there"
 def solution(tensor):
     return tensor
 """
-CLOCK = "from pkb.platforms.cpu import HostClock\n"
+CLOCK = "from pkb.platforms import HostClock\n"
 HEAD = """
 import time
 import torch.distributed as dist
@@ -66,35 +80,35 @@ def test_a_record_says_how_it_was_timed(judge: Judge) -> None:
     assert record.verdict is Verdict.CORRECT, record.reason
     timing = record.timing
     assert timing is not None
-    low, high = timing["interval"]
-    assert 0 < low <= timing["speedup"] <= high
-    assert timing["checked_calls"] == 2 * QUICK.checked_blocks
-    assert timing["warm_up_calls"] == {"reference": QUICK.warm_up, "candidate": QUICK.warm_up}
-    blocks = timing["blocks_us"]
+    low, high = timing.interval
+    assert 0 < low <= timing.speedup <= high
+    assert timing.checked_calls == 2 * QUICK.checked_blocks
+    assert timing.warm_up_calls == {"reference": QUICK.warm_up, "candidate": QUICK.warm_up}
+    blocks = timing.blocks_us
     assert len(blocks["reference"]) == len(blocks["candidate"]) >= QUICK.calls / QUICK.calls_per_block
     assert {len(call) for side in blocks.values() for block in side for call in block} == {2}
-    assert Record.from_json(record.to_json()).timing == {**timing, "interval": [low, high]}
+    assert Record.from_json(record.to_json()) == record
 
 
 def test_right_in_the_trials_and_wrong_when_timed(judge: Judge) -> None:
     record = judged(judge, "return honest(tensor) if calls < 20 else tensor.clone()")
-    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "timed-values")
+    assert (record.verdict, record.evidence.check) == (Verdict.WRONG, "timed-values")
     assert "timed block" in record.reason
 
 
 def test_a_result_kept_from_an_earlier_timed_call(judge: Judge) -> None:
     body = "global kept; kept = honest(tensor) if calls < 20 else kept; return kept.clone()"
     record = judged(judge, body)
-    assert (record.verdict, record.evidence["check"]) == (Verdict.WRONG, "timed-values")
+    assert (record.verdict, record.evidence.check) == (Verdict.WRONG, "timed-values")
 
 
 def test_a_bent_clock_is_a_cheat(judge: Judge) -> None:
     body = "time.sleep(0.06); return honest(tensor)"
-    slow_clock = CLOCK + "HostClock.nanoseconds = lambda self, start, end: (end - start) // 1000\n"
+    slow_clock = CLOCK + "HostClock.measure_ns = lambda self, start, end: (end - start) // 1000\n"
     source = HEAD.replace("calls = 0", slow_clock + "calls = 0").format(body=body)
     setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=1))
     record = judge.judge(setup, Candidate.of(source.encode()), JudgementSettings(rigor=QUICK, screen=False))
-    assert (record.verdict, record.evidence["check"]) == (Verdict.CHEAT, "outside-clock"), record.reason
+    assert (record.verdict, record.evidence.check) == (Verdict.CHEAT, "outside-clock"), record.reason
 
 
 def test_a_stopped_clock_breaks_the_protocol(judge: Judge) -> None:
@@ -103,7 +117,7 @@ def test_a_stopped_clock_breaks_the_protocol(judge: Judge) -> None:
     )
     setup = judge.pose("allreduce", ProblemSettings(nproc=2, trials=1))
     record = judge.judge(setup, Candidate.of(source.encode()), JudgementSettings(rigor=QUICK, screen=False))
-    assert (record.verdict, record.evidence["check"]) == (Verdict.CRASH, "protocol"), record.reason
+    assert (record.verdict, record.evidence.check) == (Verdict.CRASH, "protocol"), record.reason
 
 
 IN_PLACE = [p.stem for p in list_problems() if p.mutates]
@@ -125,9 +139,9 @@ def test_compiled_baselines_take_turns_too(judge: Judge) -> None:
         setup, Candidate.reference(problem), JudgementSettings(rigor=QUICK, baselines=["compile-default"])
     )
     assert record.timing
-    found = record.timing["baselines"]["compile-default"]
+    found = record.timing.baselines["compile-default"]
     assert found["us"] > 0, found
-    assert len(found["blocks_us"]) == len(record.timing["blocks_us"]["candidate"])
+    assert len(found["blocks_us"]) == len(record.timing.blocks_us["candidate"])
 
 
 def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge, tmp_path: Path) -> None:
@@ -144,23 +158,24 @@ def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge, t
     )
     assert record.verdict is Verdict.CORRECT, record.reason
     assert record.timing
-    assert "not this one" in record.timing["baselines"]["compile-default"]["failed"]
+    assert "not this one" in record.timing.baselines["compile-default"].failed
 
 
 def test_results_are_let_go_before_others_need_the_memory(judge: Judge, tmp_path: Path) -> None:
     setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
     (tmp_path / "keeps.py").write_text(KEEPS)
     (tmp_path / "looks.py").write_text(LOOKS)
-    order = {"do": "load", "problem": str(setup.problem.path)}
+    problem = str(setup.problem.path)
+    keeps, looks = (LoadSolution(problem, str(tmp_path / name)) for name in ("keeps.py", "looks.py"))
     with World(judge.nursery, 1, judge.limits) as world:
         world.start()
-        world.ask({**order, "candidate": str(tmp_path / "keeps.py")}, "load", 30)
-        setup.prepare(world, judge.seeds, 0)
-        run_trial(world, setup, "trial")
+        world.ask(keeps, "load", 30)
+        draw_inputs(world, setup, judge.seeds, Trial(TrialKind.CHECK))
+        run_calls(world, setup, "trial")
         with pytest.raises(Failure, match="are still there"):
-            world.ask({**order, "candidate": str(tmp_path / "looks.py")}, "load", 30)
-        world.let_go()
-        world.ask({**order, "candidate": str(tmp_path / "looks.py")}, "load", 30)
+            world.ask(looks, "load", 30)
+        world.release_memory()
+        world.ask(looks, "load", 30)
 
 
 def test_names_of_rigors_are_checked() -> None:
@@ -175,23 +190,23 @@ def spans(*medians: float) -> list[list[list[float]]]:
 
 
 def test_the_slowest_rank_the_middle_calls_and_paired_blocks_count() -> None:
-    assert block_times([[[1.0, 90.0], [2.0, 10.0], [12.0, 3.0], [0.1, 0.2]], [[5.0], [6.0]]]) == [11.0, 5.5]
-    speedup, (low, high), pace = compared(spans(20, 40, 60, 80), spans(10, 20, 30, 40), spread=0.0)
+    assert compute_block_times([[[1.0, 90.0], [2.0, 10.0], [12.0, 3.0], [0.1, 0.2]], [[5.0], [6.0]]]) == [11.0, 5.5]
+    speedup, (low, high), pace = compare_blocks(spans(20, 40, 60, 80), spans(10, 20, 30, 40), spread=0.0)
     assert (speedup, low, high, pace) == (2.0, 2.0, 2.0, Pace.FASTER)
-    assert skew(spans(20)) == 1
+    assert compute_skew(spans(20)) == 1
 
 
 def test_blocks_that_did_not_take_turns_leave_more_doubt() -> None:
     ours, theirs = spans(18, 20, 22, 26), spans(9, 10, 11, 13)
-    assert compared(ours, theirs, spread=0.0)[1] == (2.0, 2.0)
-    assert compared(ours, theirs, spread=0.25)[1] == (1.6, 2.5)
-    speedup, (low, high), pace = compared_apart(ours, theirs, drift=1.0, spread=0.0)
+    assert compare_blocks(ours, theirs, spread=0.0)[1] == (2.0, 2.0)
+    assert compare_blocks(ours, theirs, spread=0.25)[1] == (1.6, 2.5)
+    speedup, (low, high), pace = compare_separate_blocks(ours, theirs, drift=1.0, spread=0.0)
     assert (speedup, pace) == (2.0, Pace.FASTER)
     assert 1.3 < low < 1.9
     assert 2.1 < high < 3.0
     # The machine is a tenth slower today: so would the stored side be.
-    assert compared_apart(ours, theirs, drift=1.1, spread=0.0)[1] == (low, pytest.approx(1.1 * high))
-    assert compared_apart(ours, theirs, drift=0.9, spread=0.0)[1] == (pytest.approx(0.9 * low), high)
+    assert compare_separate_blocks(ours, theirs, drift=1.1, spread=0.0)[1] == (low, pytest.approx(1.1 * high))
+    assert compare_separate_blocks(ours, theirs, drift=0.9, spread=0.0)[1] == (pytest.approx(0.9 * low), high)
 
 
 def test_a_side_is_steady_when_its_own_blocks_agree() -> None:
@@ -203,20 +218,20 @@ def test_a_side_is_steady_when_its_own_blocks_agree() -> None:
     ("ratio", "pace"), [(1.019, Pace.TIE), (1.03, Pace.FASTER), (0.985, Pace.TIE), (0.97, Pace.SLOWER)]
 )
 def test_the_margin_around_one(ratio: float, pace: Pace) -> None:
-    assert compared(spans(*[100 * ratio] * 8), spans(*[100.0] * 8), spread=0.0)[2] is pace
+    assert compare_blocks(spans(*[100 * ratio] * 8), spans(*[100.0] * 8), spread=0.0)[2] is pace
 
 
 def test_an_interval_is_as_wide_as_its_blocks_disagree() -> None:
-    low, high = bootstrap([0.9, 1.0, 1.1] * 5)
+    low, high = bootstrap_median([0.9, 1.0, 1.1] * 5)
     assert 0.9 <= low < 1.0 < high <= 1.1
     assert is_narrow(spans(*[10.0] * 8), spans(*[10.0] * 8))
     assert not is_narrow(spans(9, 10, 11, 9, 10, 11), spans(*[10.0] * 6))
 
 
 def test_caches_are_flushed_where_there_are_any_unless_asked_not_to() -> None:
-    assert Plan(calls=10, room=1, cache_bytes=100, warm=False).flush
-    assert not Plan(10, 1, cache_bytes=100, warm=True).flush
-    assert Plan(10, 1, cache_bytes=0, warm=False).cache == "not looked after"
+    assert BlockPlan(calls=10, room=1, cache_bytes=100, warm=False).flush
+    assert not BlockPlan(10, 1, cache_bytes=100, warm=True).flush
+    assert BlockPlan(10, 1, cache_bytes=0, warm=False).cache == "not looked after"
 
 
 @pytest.mark.parametrize(("theirs", "waits"), [(1.0, False), (0.9, False), (0.1, True)])
@@ -229,10 +244,22 @@ def test_the_outside_clock_allows_for_noise_and_harness() -> None:
     seen, harness = Span(us=130, noise_us=5), Span(us=20, noise_us=1)
     assert is_borne_out(100, seen, harness, slack_us=10)
     assert not is_borne_out(60, seen, harness, slack_us=10)
-    assert "judge's says 110" in not_borne_out(60, seen, harness).reason
-    assert [calls_for(us, room=1000) for us in (1.0, 100.0, 1e6)] == [64, 20, 2]
-    assert [calls_for(1.0, room) for room in (40, 4, 1)] == [40, 4, 1]
-    assert [trials_for(us, range(10, 16)) for us in (999.0, 1000.0)] == [range(10, 16), range(10, 13)]
+    assert "judge's says 110" in describe_false_claim(60, seen, harness).reason
+    assert [len(list_trials(us, attempt=1)) for us in (999.0, 1000.0)] == [6, 3]
+    assert not {*list_trials(1.0, attempt=0)} & {*list_trials(1.0, attempt=1)}
+
+
+def clock_run(us_per_call: float, calls: int = 8) -> ClockRun:
+    return ClockRun(Trial(TrialKind.CLOCK), calls, us_per_call * calls, key=1, digests=[])
+
+
+def test_the_first_run_under_the_judges_clock_is_short_and_a_bent_clock_costs_few_calls() -> None:
+    alike = [clock_run(5000)], [clock_run(5000)]
+    bent = [clock_run(5000)], [clock_run(45_000)]
+    assert [choose_calls(us, 1000, [], []) for us in (1.0, 100.0, 1e6)] == [8, 8, 2]
+    assert [choose_calls(us, 1000, *alike) for us in (1.0, 100.0, 1e6)] == [64, 20, 2]
+    assert [choose_calls(1.0, room, *alike) for room in (40, 4, 1)] == [40, 4, 1]
+    assert [choose_calls(us, 1000, *bent) for us in (1.0, 100.0)] == [2, 2]
 
 
 @pytest.mark.parametrize(("opinions", "verdict"), [([False, True], "CORRECT"), ([False] * 3, "CHEAT")])
@@ -246,22 +273,20 @@ def test_nobody_is_accused_before_the_judge_has_looked_again(
     assert next(coming, None) is None
     if record.timing:
         # Of each opinion some results were asked for, and were right.
-        assert record.timing["checked_calls"] == (1 + len(opinions)) * QUICK.checked_blocks
+        assert record.timing.checked_calls == (1 + len(opinions)) * QUICK.checked_blocks
 
 
-class Scripted(Side):
+class Scripted(TimedWorld):
     """Blocks whose host stays ahead, or not, as it is told."""
 
     def __init__(self, name: str, ahead: list[bool], voids: int):
-        self.name, self.plan, self.world = name, Plan(1, 1, 0, False), SimpleNamespace(size=1)  # type: ignore[assignment]
+        self.name, self.plan, self.world = name, BlockPlan(1, 1, 0, False), SimpleNamespace(size=1)  # type: ignore[assignment]
         self.script, self.voids = iter(ahead), voids
         self.host_s, self.spin_s, self.warm_us = 1e-3, 1e-3, 10.0
         self.spans, self.queued = [], []
-        self.trials: list[int] = []
 
-    def block(self, trial: int) -> None:
-        self.trials.append(trial)
-        self.spans.append([[float(trial)]])
+    def time_block(self, trial: Trial) -> None:
+        self.spans.append([[float(trial.index)]])
         self.queued.append(next(self.script))
         self.last_host_s = 1e-3 if self.queued[-1] else 5e-3
 
@@ -269,7 +294,7 @@ class Scripted(Side):
 def test_a_round_in_which_a_host_fell_behind_is_left_out_and_its_lead_grows() -> None:
     rigor = Rigor("few", 0, 0.0, calls=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
     ours, theirs = Scripted("reference", [True] * 9, 2), Scripted("candidate", [True, False, True, True], 2)
-    assert list(rounds([ours, theirs], rigor, lambda: False, first=0)) == [0, 1, 2, 3]
+    assert [trial.index for trial in run_rounds([ours, theirs], rigor, lambda: False)] == [1, 2, 3, 4]
     assert ours.spans == theirs.spans == [[[1.0]], [[3.0]], [[4.0]]]
     assert (ours.spin_s, theirs.spin_s) == (1e-3, pytest.approx(1.03e-2))
 
@@ -278,23 +303,23 @@ def test_rounds_are_left_out_only_a_few_times() -> None:
     """Whoever says that its host is slow would otherwise choose among its blocks."""
     rigor = Rigor("few", 0, 0.0, calls=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
     ours, theirs = Scripted("reference", [True] * 9, 2), Scripted("candidate", [False] * 9, 2)
-    assert len(list(rounds([ours, theirs], rigor, lambda: False))) == 5
+    assert len(list(run_rounds([ours, theirs], rigor, lambda: False))) == 5
     assert len(ours.spans) == len(theirs.spans) == 3
 
 
 def test_the_speed_of_light_by_hand() -> None:
     hardware = Hardware("ours", "H0", 2, hbm_bytes_per_s=1e12, link_bytes_per_s=1e11, flops_per_s={"bfloat16": 1e14})
     cost = Cost(flops=1e8, hbm=5e6, link=Link(egress=1e6, ingress=2e6))
-    assert hardware.speed_of_light([cost, cost], "bfloat16") == pytest.approx(2e-5)
+    assert hardware.compute_speed_of_light([cost, cost], "bfloat16") == pytest.approx(2e-5)
     # On one GPU the work of both ranks shares one memory, and the link is that memory.
-    assert hardware.speed_of_light([cost, cost], "bfloat16", shared=True) == pytest.approx(1e-5)
-    assert hardware.floor([cost, cost], shared=True, cache_bytes=4_000_000) == pytest.approx(6e-6)
-    assert hardware.floor([cost, cost], shared=True, cache_bytes=1 << 30) == pytest.approx(1e-6)
-    assert hardware.floor([cost, cost], shared=False, cache_bytes=1 << 30) == pytest.approx(2e-5)
+    assert hardware.compute_speed_of_light([cost, cost], "bfloat16", shared=True) == pytest.approx(1e-5)
+    assert hardware.compute_floor([cost, cost], shared=True, cache_bytes=4_000_000) == pytest.approx(6e-6)
+    assert hardware.compute_floor([cost, cost], shared=True, cache_bytes=1 << 30) == pytest.approx(1e-6)
+    assert hardware.compute_floor([cost, cost], shared=False, cache_bytes=1 << 30) == pytest.approx(2e-5)
 
 
 def test_a_gpu_is_known_by_a_word_of_its_name() -> None:
-    found = Hardware.of_gpu("NVIDIA H200")
+    found = Hardware.find_by_gpu("NVIDIA H200")
     assert found
     assert found.hbm_bytes_per_s == 4.8e12
-    assert Hardware.of_gpu("NVIDIA GeForce 256") is None
+    assert Hardware.find_by_gpu("NVIDIA GeForce 256") is None

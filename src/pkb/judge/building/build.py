@@ -1,6 +1,6 @@
-"""Compile ahead what a candidate would compile on import: once, in a process without a GPU, into a cache.
+"""Compile a candidate's extensions before its ranks start: once, in a process without a GPU, into a cache.
 
-The entry of a candidate is found by its source and by all that compiles it, so that it can spoil no other's.
+A candidate's cache entry is keyed by its source and everything that compiles it, so no candidate can change another's.
 """
 
 import contextlib
@@ -21,81 +21,76 @@ from pkb.judge.building import cache
 from pkb.judge.worlds.nursery import Nursery
 from pkb.judge.worlds.sandboxed import Sandbox
 from pkb.judge.worlds.world import World
-from pkb.protocol.channel import Message
-from pkb.rank.extensions import FINISHED, compiles
+from pkb.protocol.extension_files import FINISHED, may_compile
+from pkb.protocol.messages import BuildExtensions, ExtensionOrder
 from pkb.record import Verdict
 from pkb.settings import Limits
 
 
-def entry_of(candidate: Candidate) -> Path | None:
-    """Where the candidate's libraries are or will be; None when it compiles none."""
-    return cache.root() / _key(candidate) if compiles(candidate.source) else None
+def find_entry(candidate: Candidate) -> Path | None:
+    """Return the cache folder of the candidate's libraries; None when it compiles none."""
+    return cache.find_root() / _compute_key(candidate) if may_compile(candidate.source) else None
 
 
 def build(entry: Path, candidate: Candidate, sandbox: Sandbox, nursery: Nursery, limits: Limits) -> None:
-    """Compile the candidate's extensions into `entry`. Raises the Failure when they do not compile, or not in time."""
-    if lacking := toolchain.missing():
+    """Compile the candidate's extensions into `entry`. Raise Failure when they do not compile, or not in time."""
+    if lacking := toolchain.find_missing():
         raise Failure(Verdict.ENVIRONMENT, lacking, check="toolchain")
-    # A compiler needs more memory than a rank may be given.
-    world = sandbox.world(nursery, 1, replace(limits, memory_bytes=None), builds=True)
-    assert world.workshop
+    # A compiler needs more memory than a rank may have.
+    world = sandbox.open_world(nursery, 1, replace(limits, memory_bytes=None), builds=True)
+    assert world.build_folder
     try:
-        imported = _imported(candidate, world, limits)
-        libraries = _libraries(world.workshop)
+        imported = _import_candidate(candidate, world, limits)
+        libraries = _list_libraries(world.build_folder)
         if imported or libraries:
-            _keep(entry, libraries)
+            _store(entry, libraries)
     finally:
-        shutil.rmtree(world.workshop, ignore_errors=True)
+        shutil.rmtree(world.build_folder, ignore_errors=True)
 
 
-def extensions(candidate: Candidate, entry: Path, folder: Path) -> Message:
-    """What a rank of the world with this folder must know to import, or compile, the candidate's extensions."""
+def describe_extensions(candidate: Candidate, entry: Path, folder: Path) -> ExtensionOrder:
+    """Return what ranks must know to import, or compile, the candidate's extensions; `folder` is their world's."""
     libraries = folder / "libraries"
-    # A copy: the cache itself is out of a candidate's sight.
+    # A copy: candidates cannot see the cache itself.
     shutil.copytree(entry, libraries) if entry.is_dir() else libraries.mkdir()
-    return _order(candidate, libraries, folder / "extensions")
+    return _make_order(candidate, libraries, folder / "extensions")
 
 
-def _order(candidate: Candidate, libraries: Path, workshop: Path) -> Message:
-    return {
-        "libraries": str(libraries),
-        "workshop": str(workshop),
-        "backend": candidate.backend.name,
-        "architectures": toolchain.architectures(),
-    }
+def _make_order(candidate: Candidate, libraries: Path, build_folder: Path) -> ExtensionOrder:
+    return ExtensionOrder(str(libraries), str(build_folder), candidate.backend.name, toolchain.find_architectures())
 
 
-def _imported(candidate: Candidate, world: World, limits: Limits) -> bool:
-    """Have the builder import the candidate; whether that went well. Its processes have ended afterwards."""
+def _import_candidate(candidate: Candidate, world: World, limits: Limits) -> bool:
+    """Have the builder import the candidate; return whether that worked. Its processes have ended afterwards."""
     with world:
-        assert world.workshop
+        assert world.build_folder
         file = world.folder / "candidate.py"
         file.write_bytes(candidate.source)
         nothing_yet = world.folder / "libraries"
-        order = {"do": "build", "candidate": str(file), "extensions": _order(candidate, nothing_yet, world.workshop)}
+        order = BuildExtensions(str(file), _make_order(candidate, nothing_yet, world.build_folder))
         try:
             world.ask(order, "build", limits.build_s)
         except Failure as failure:
             if failure.verdict is Verdict.HANG:
-                raise _too_slow(failure, limits) from None
+                raise _describe_timeout(failure, limits) from None
             if failure.verdict is not Verdict.CRASH:
                 raise
-            # It may need its peers or a GPU: the ranks will tell.
+            # The candidate may need its peers or a GPU: the ranks will show.
             return False
         world.end()
     return True
 
 
-def _libraries(workshop: Path) -> list[Path]:
-    """Those compiled to their end; plain files only, since the candidate could write here."""
-    finished = [mark.parent for mark in workshop.glob(f"*/{FINISHED}") if not mark.parent.is_symlink()]
+def _list_libraries(build_folder: Path) -> list[Path]:
+    """Return the libraries that are compiled to their end; plain files only, since the candidate can write here."""
+    finished = [mark.parent for mark in build_folder.glob(f"*/{FINISHED}") if not mark.parent.is_symlink()]
     found = [library for folder in finished for library in folder.glob("*.so")]
     return [library for library in found if library.is_file() and not library.is_symlink()]
 
 
-def _keep(entry: Path, libraries: list[Path]) -> None:
+def _store(entry: Path, libraries: list[Path]) -> None:
     try:
-        cache.keep(entry, libraries)
+        cache.store(entry, libraries)
     except OSError as error:
         raise Failure(
             Verdict.ENVIRONMENT,
@@ -105,28 +100,28 @@ def _keep(entry: Path, libraries: list[Path]) -> None:
         ) from error
 
 
-def _too_slow(hang: Failure, limits: Limits) -> Failure:
+def _describe_timeout(hang: Failure, limits: Limits) -> Failure:
     return Failure(
         Verdict.BUILD_FAILED,
         f"importing the candidate and compiling its extensions was not done after {limits.build_s:g} s; "
         "compile less, or raise --build-timeout",
-        **hang.evidence,
+        evidence=hang.evidence,
     )
 
 
-def _key(candidate: Candidate) -> str:
+def _compute_key(candidate: Candidate) -> str:
     parts = [
         candidate.digest,
         candidate.backend.name,
-        *(_stamp(folder) for folder in candidate.backend.headers()),
+        *(_stamp_folder(folder) for folder in candidate.backend.list_headers()),
         *(pkb.__version__, sys.version, torch.__version__, str(torch.version.cuda)),
-        *(str(toolchain.architectures()), *toolchain.identity()),
+        *(str(toolchain.find_architectures()), *toolchain.query_versions()),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _stamp(folder: Path) -> str:
-    """Changes whenever a file in `folder` does."""
+def _stamp_folder(folder: Path) -> str:
+    """Return a text that changes whenever a file in `folder` changes."""
     stamps = []
     for file in sorted(folder.rglob("*")):
         with contextlib.suppress(OSError):

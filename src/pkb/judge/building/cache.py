@@ -1,4 +1,4 @@
-"""Folders of libraries on disk, by key: written whole or not at all, and the longest unused make room."""
+"""A cache of compiled libraries on disk: entries are written atomically, and the least recently used are evicted."""
 
 import contextlib
 import os
@@ -6,24 +6,25 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from pkb.base.paths import home
+from pkb.base.paths import find_cache_folder
 
 CAP_BYTES = 5 << 30
+"""The size above which entries are evicted."""
 
 
-def root() -> Path:
-    return home() / "build"
+def find_root() -> Path:
+    return find_cache_folder() / "build"
 
 
 def touch(entry: Path) -> bool:
-    """Whether there is such an entry; if so, it is the newest from now on."""
+    """Mark an entry as just used. Return whether it exists."""
     with contextlib.suppress(OSError):
         os.utime(entry)
     return entry.is_dir()
 
 
-def keep(entry: Path, files: list[Path]) -> None:
-    """Copy files, each with the folder that it lies in, to a new entry. One that another process kept first stays."""
+def store(entry: Path, files: list[Path]) -> None:
+    """Copy files, each with the folder that it lies in, to a new entry; an entry of another process stays."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".partial-"))
     try:
@@ -39,27 +40,27 @@ def keep(entry: Path, files: list[Path]) -> None:
 
 
 def trim(folder: Path, cap: int = CAP_BYTES) -> None:
-    """Remove the entries longest unused, until the others fit."""
+    """Remove the least recently used entries, until the others fit into `cap` bytes."""
     total = 0
-    for entry in sorted(folder.iterdir(), key=_last_used, reverse=True):
-        total += _size(entry)
+    for entry in sorted(folder.iterdir(), key=_find_last_use, reverse=True):
+        total += _measure_size(entry)
         if total > cap:
             _remove(entry)
 
 
-def _last_used(entry: Path) -> float:
-    # Another process may have removed it meanwhile.
+def _find_last_use(entry: Path) -> float:
+    # Another process may have removed the entry meanwhile.
     return entry.stat().st_mtime if entry.exists() else 0.0
 
 
-def _size(entry: Path) -> int:
+def _measure_size(entry: Path) -> int:
     with contextlib.suppress(OSError):
         return sum(file.stat().st_size for file in entry.rglob("*") if file.is_file())
     return 0
 
 
 def _remove(entry: Path) -> None:
-    # Out of sight first: nobody must find half an entry.
+    # Renamed first, so that no process finds half an entry.
     doomed = entry.with_name(f".doomed-{entry.name}")
     with contextlib.suppress(OSError):
         entry.rename(doomed)

@@ -36,8 +36,8 @@ class OwnError:
     worst: float
 
     @classmethod
-    def pooled(cls, errors: list["OwnError"]) -> "OwnError":
-        """As it typically is in one of several calls: one call's few values may be right by luck."""
+    def pool(cls, errors: list["OwnError"]) -> "OwnError":
+        """Return the typical error of one call among several: one call's few values may be right by luck."""
         if not errors:
             return cls(0.0, 0.0)
         rms, worst = (math.sqrt(sum(e**2 for e in es) / len(es)) for es in zip(*map(astuple, errors), strict=True))
@@ -192,7 +192,7 @@ def _distance(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float, floa
 
 
 def _norm_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float, float]:
-    """Of the relative error of a piece: in few steps where all is finite, as the worst element shows."""
+    """Return the norm and the worst of a piece's relative error, in few steps where everything is finite."""
     error = (_wide(actual) - oracle).abs().div_(oracle.abs().clamp_(min=scale or 1.0))
     worst = float(error.max())
     if not math.isfinite(worst):
@@ -202,7 +202,7 @@ def _norm_and_worst(actual: Tensor, oracle: Tensor, scale: float) -> tuple[float
 
 
 def _relative_error(actual: Tensor, oracle: Tensor, scale: float) -> Tensor:
-    """Each error in units of its own value or of the typical one, `scale`, whichever is larger.
+    """Return each error in units of its own value or of the typical one, `scale`, whichever is larger.
 
     A rare large value must not excuse errors elsewhere, nor a value near zero, left by cancellation, forbid them.
     """
@@ -217,7 +217,7 @@ def _scale(oracle: Tensor) -> float:
 
 
 def _error(actual: Tensor, oracle: Tensor) -> Tensor:
-    """Distance to the oracle. Where the oracle is not finite, the same value is no error and any other infinite."""
+    """Return the distance to the oracle. Where that is not finite, the same value is no error, any other infinite."""
     wide = _wide(actual)
     error = (wide - oracle).abs()
     if _is_finite(error):
@@ -228,7 +228,7 @@ def _error(actual: Tensor, oracle: Tensor) -> Tensor:
 
 
 def _is_finite(wide: Tensor) -> bool:
-    """Whether all of it is, as one pass shows; a sum that overflows only leads to a closer look."""
+    """Whether every element is finite, by one pass; a sum that overflows only leads to a closer look."""
     return math.isfinite(float(torch.linalg.vector_norm(wide, 1)))
 
 

@@ -1,4 +1,4 @@
-"""What the ranks returned: first what there is to say about it, then the tensors."""
+"""What the ranks returned: first the description of each result, then the tensors."""
 
 import math
 import time
@@ -8,17 +8,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pkb.base.pytree import Form, well_formed
+from pkb.base.pytree import Form, is_well_formed
+from pkb.judge.setup.drawing import choose_excerpts
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import Setup
-from pkb.judge.worlds.world import World, garbled
-from pkb.protocol.channel import FORGED, ChannelClosed, Message
+from pkb.judge.worlds.rank_failures import describe_garbled_answer
+from pkb.judge.worlds.world import World
+from pkb.protocol import messages as m
 from pkb.protocol.spot_check import Excerpt
+from pkb.trial import Trial
+
+_TIMED_RESULTS = "a timed call's results"
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a rank says about one tensor of a result, before its bytes are read."""
+    """One tensor of a result as its rank describes it, checked, before its bytes are read."""
 
     type: str
     shape: tuple[int, ...]
@@ -51,98 +56,80 @@ Outputs = dict[tuple[int, int], list[Tensor]]
 """(call, rank): the tensors that were returned, or excerpts of them."""
 
 
-def run_trial(world: World, setup: Setup, phase: str) -> list[Result]:
-    """Run the prepared calls. The ranks hold what they returned: fetch it with `handed_over`."""
-    world.tell({"do": "run"})
-    return heard_results(world, setup, phase)
+def run_calls(world: World, setup: Setup, phase: str) -> list[Result]:
+    """Run the drawn calls. The ranks hold what they returned: fetch it with `fetch_tensors`."""
+    world.send(m.RunCalls())
+    return collect_results(world, setup, phase)
 
 
-def order_trial(world: World, setup: Setup, seeds: Seeds, trial: int, jitter: float = 0.0, count: bool = False) -> None:
-    """Have a candidate's ranks begin with a trial, without waiting; with `count`, they count library calls."""
-    setup.order_warily(world, seeds, trial, jitter)
-    if world.size == 1:
-        world.tell({"do": "run", "count": count})
-
-
-def results_of_trial(world: World, setup: Setup, trial: int, count: bool = False) -> list[Result]:
-    """Of the trial that was ordered last."""
-    world.hear("prepare", setup.limits.trial_s)
-    if world.size > 1:
-        # Now that all have prepared: they still write to buffers that others use in their calls.
-        world.tell({"do": "run", "count": count})
-    return heard_results(world, setup, f"trial {trial}")
-
-
-def heard_results(world: World, setup: Setup, phase: str) -> list[Result]:
-    answers = world.hear(phase, setup.limits.trial_s)
-    parsed = (_parsed(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
+def collect_results(world: World, setup: Setup, phase: str) -> list[Result]:
+    """Return the results of the calls that are under way."""
+    answers = world.collect(m.RunCalls, phase, setup.limits.trial_s)
+    parsed = (_parse_results(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
     return [result for results in parsed for result in results]
 
 
-def kept_results(world: World, call: int, seconds: float) -> list[Result]:
-    """What a call of the last timed block returned on every rank. Fetch it with `handed_over`."""
-    answers = world.ask({"do": "kept", "call": call}, "a timed call's results", seconds)
-    return [_parsed(answer, rank, 1, world, "a timed call's results")[0] for rank, answer in enumerate(answers)]
+def hold_timed_results(world: World, call: int, seconds: float) -> list[Result]:
+    """Return what a call of the last timed block returned on every rank. Fetch it with `fetch_tensors`."""
+    answers = world.ask(m.HoldTimedResult(call), _TIMED_RESULTS, seconds)
+    return [_parse_results(answer, rank, 1, world, _TIMED_RESULTS)[0] for rank, answer in enumerate(answers)]
 
 
-def handed_over(
-    world: World, setup: Setup, seeds: Seeds, trial: int, results: Sequence[Result], first: int = 0
+def fetch_tensors(
+    world: World, setup: Setup, seeds: Seeds, trial: Trial, results: Sequence[Result], first: int = 0
 ) -> Outputs:
-    """The tensors of these results, which the ranks hold; of large ones an excerpt, of which no rank knew before."""
-    wanted = {(r.call, r.rank): excerpts_of(r, setup, seeds, trial, first) for r in results}
+    """Fetch the tensors of these results, which the ranks hold; of large ones an excerpt that no rank could foresee."""
+    wanted = {(r.call, r.rank): find_excerpts(r, setup, seeds, trial, first) for r in results}
 
-    def message(rank: int) -> Message:
+    def order(rank: int) -> m.SendTensors:
         calls = sorted(call for call, owner in wanted if owner == rank)
-        return {"do": "hand_over", "pieces": [[e and e.told() for e in wanted[call, rank]] for call in calls]}
+        return m.SendTensors([[e.list_pieces() if e else None for e in wanted[call, rank]] for call in calls])
 
     seconds = setup.limits.trial_s
-    world.ask(message, "its results", seconds)
+    world.ask(order, "its results", seconds)
     deadline = time.monotonic() + seconds
     ordered = sorted(results, key=lambda r: (r.rank, r.call))
-    return {(r.call, r.rank): _received(world, r, wanted[r.call, r.rank], deadline) for r in ordered}
+    return {(r.call, r.rank): _receive(world, r, wanted[r.call, r.rank], deadline) for r in ordered}
 
 
-def excerpts_of(result: Result, setup: Setup, seeds: Seeds, trial: int, first: int = 0) -> list[Excerpt | None]:
-    """What is compared of each tensor; None for all of it."""
+def find_excerpts(result: Result, setup: Setup, seeds: Seeds, trial: Trial, first: int = 0) -> list[Excerpt | None]:
+    """Return what is compared of each tensor of a result; None for all of it."""
     shapes = [leaf.shape for leaf in result.leaves]
-    return setup.excerpts(seeds, trial, first + result.call, result.rank, shapes)
+    return choose_excerpts(setup, seeds, trial, first + result.call, result.rank, shapes)
 
 
-def _received(world: World, result: Result, excerpts: list[Excerpt | None], deadline: float) -> list[Tensor]:
-    channel = world.channels[result.rank]
+def _receive(world: World, result: Result, excerpts: list[Excerpt | None], deadline: float) -> list[Tensor]:
     shapes = [excerpt.shape if excerpt else leaf.shape for leaf, excerpt in zip(result.leaves, excerpts, strict=True)]
+    specs = [(shape, leaf.dtype) for shape, leaf in zip(shapes, result.leaves, strict=True)]
+    return world.receive_tensors(result.rank, specs, "hand over its results", deadline)
+
+
+def _parse_results(answer: m.CallResults, rank: int, calls: int, world: World, phase: str) -> list[Result]:
     try:
-        pairs = zip(shapes, result.leaves, strict=True)
-        return [channel.receive_tensor(shape, leaf.dtype, deadline) for shape, leaf in pairs]
-    except (ChannelClosed, TimeoutError) as error:
-        raise garbled(world, result.rank, "hand over its results") from error
+        return [_parse_result(answer.results[call], rank, call) for call in range(calls)]
+    except (IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise describe_garbled_answer(world.blame, rank, phase) from error
 
 
-def _parsed(answer: Message, rank: int, calls: int, world: World, phase: str) -> list[Result]:
-    try:
-        results = [_result(answer["results"][call], rank, call) for call in range(calls)]
-    except FORGED as error:
-        raise garbled(world, rank, phase) from error
-    return results
-
-
-def _result(raw: Message, rank: int, call: int) -> Result:
-    leaves = [_leaf(leaf) for leaf in raw["leaves"]]
-    if not well_formed(raw["form"], len(leaves)):
+def _parse_result(report: m.ResultReport, rank: int, call: int) -> Result:
+    leaves = [_parse_leaf(leaf) for leaf in report.leaves]
+    if not is_well_formed(report.form, len(leaves)):
         raise ValueError("form")
-    return Result(rank, call, raw["form"], leaves, [str(name) for name in raw["changed"]])
+    return Result(rank, call, report.form, leaves, report.changed)
 
 
-def _leaf(raw: Message) -> Leaf:
-    dtype = getattr(torch, raw["dtype"])
+def _parse_leaf(report: m.LeafReport) -> Leaf:
+    dtype = getattr(torch, report.dtype)
     if not isinstance(dtype, torch.dtype):
         raise TypeError("dtype")
+    if any(size < 0 for size in report.shape):
+        raise ValueError("shape")
     return Leaf(
-        type=str(raw["type"]),
-        shape=tuple(int(size) for size in raw["shape"]),
+        type=report.type,
+        shape=tuple(report.shape),
         dtype=dtype,
-        device=str(raw["device"]),
-        strides=None if raw["strides"] is None else tuple(int(stride) for stride in raw["strides"]),
-        aliases=tuple(str(name) for name in raw["aliases"]),
-        reuses=tuple(int(call) for call in raw["reuses"]),
+        device=report.device,
+        strides=None if report.strides is None else tuple(report.strides),
+        aliases=tuple(report.aliases),
+        reuses=tuple(report.reuses),
     )

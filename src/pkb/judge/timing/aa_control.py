@@ -1,97 +1,102 @@
-"""Two worlds that run the same code, before one of them is given a candidate's.
+"""The A/A control: two worlds run the same code before one of them loads a candidate.
 
-Processes are born unequal: on an H200 one is faster than another by some percent, for good, whatever they run. What the
-reference's times in the two worlds differ by is no difference of code, and is taken out of the candidate's.
+Processes are unequal from their start: on an H200 one is faster than another by some percent, whatever they run. The
+ratio of the reference's times in the two worlds is no difference of code, and is divided out of the candidate's.
 """
 
 import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from pkb.judge.correctness.check import Wrong
-from pkb.judge.correctness.reference import Reference, as_reference, load_reference
+from pkb.judge.correctness.orders import load_reference, start_reference
+from pkb.judge.correctness.reference import Reference
 from pkb.judge.setup.seeds import Seeds
-from pkb.judge.setup.setup import FIRST_CONTROL, Setup
-from pkb.judge.timing.blocks import Plan, Side, rounds
-from pkb.judge.worlds.pool import Spares
+from pkb.judge.setup.setup import Setup
+from pkb.judge.timing.blocks import BlockPlan, TimedWorld, run_rounds
+from pkb.judge.worlds.pool import WorldPool
 from pkb.judge.worlds.world import World
 from pkb.platforms import Platform
-from pkb.record import Verdict
+from pkb.record import ControlTimes, Spans, Verdict
 from pkb.settings import Rigor
-from pkb.speedup import Spans, bootstrap, is_narrow, ratios, typical
+from pkb.speedup import bootstrap_median, compute_call_time, compute_ratios, is_narrow
+from pkb.trial import Trial, TrialKind
 
 _LONG_US, _LONG_ALONE_US = 1000.0, 500.0
-"""Calls of which it does not matter in which process they are made; those of a single rank, by the speed of light."""
+"""Microseconds from which a call takes as long in any process; for a single rank, at the speed of light."""
+_CONTROL = Trial(TrialKind.CONTROL)
 
 
 @dataclass(frozen=True)
 class Control:
     rigor: Rigor
-    ours: Side
-    """The reference, warm, in the world that the candidate will take turns with."""
+    ours: TimedWorld
+    """The reference, warm, in the world that will take turns with the candidate."""
     spans: dict[str, Spans]
-    """Of the reference in both worlds, by the side that each is to be; empty where that tells nothing."""
+    """The reference's blocks in both worlds, by the name that each will have; empty where a control tells nothing."""
 
     @property
     def ratios(self) -> list[float]:
-        return ratios(*self.spans.values()) if self.spans else [1.0]
+        return compute_ratios(*self.spans.values()) if self.spans else [1.0]
 
-    def facts(self) -> dict[str, Any]:
-        """For the record."""
+    def describe(self) -> ControlTimes | None:
+        """Return the control for the record; None where there was none."""
         if not self.spans:
-            return {}
-        times = {f"{name}_us": typical(spans) for name, spans in self.spans.items()}
-        ratio, interval = statistics.median(self.ratios), bootstrap(self.ratios)
-        return {**times, "ratio": ratio, "interval": interval, "blocks_us": self.spans}
+            return None
+        times = {f"{name}_us": compute_call_time(spans) for name, spans in self.spans.items()}
+        ratio, interval = statistics.median(self.ratios), bootstrap_median(self.ratios)
+        return ControlTimes(**times, ratio=ratio, interval=interval, blocks_us=self.spans)
 
 
-def is_needed(setup: Setup, platform: Platform) -> bool:
-    if not platform.unequal or setup.world > 1:
-        return platform.unequal
-    light = setup.light_us(platform)
+def needs_control(setup: Setup, platform: Platform) -> bool:
+    """Whether processes differ by more than calls of this length."""
+    if not platform.has_unequal_processes or setup.world > 1:
+        return platform.has_unequal_processes
+    light = setup.find_light_us(platform)
     return light is None or light < _LONG_ALONE_US
 
 
 @contextmanager
-def controlled(
+def open_reference(
     candidate: World | None,
     setup: Setup,
     seeds: Seeds,
     expected: Reference,
-    spares: Spares,
+    pool: WorldPool,
     rigor: Rigor,
     worlds: int,
 ) -> Iterator[Control]:
-    """The reference in a world of its own, which stays until the candidate has been judged.
+    """Open a world for the reference, which stays until the candidate has been judged.
 
-    For a control it runs in the candidate's world too, if that is given: nothing is loaded there yet. `worlds` will be
-    timed.
+    For a control, the reference also runs in the candidate's world, if there is one: nothing is loaded there yet.
+    `worlds` is the number of worlds that will be timed.
     """
-    with as_reference(spares.take(setup.world), setup) as reference:
-        plan = Plan.of(reference, setup, seeds, rigor, worlds, expected.largest_call())
-        ours = Side("reference", reference, plan, setup, seeds)
-        ours.warm_up(rigor, setup.limits.trial_s, FIRST_CONTROL)
+    with start_reference(pool.take_reference(setup.world), setup) as reference:
+        plan = BlockPlan.of(reference, setup, seeds, rigor, worlds, expected.find_largest_call())
+        ours = TimedWorld("reference", reference, plan, setup, seeds)
+        ours.warm_up(rigor, setup.limits.trial_s, _CONTROL)
         try:
-            yield Control(rigor, ours, _of_identical_code(ours, candidate, rigor) if candidate else {})
+            yield Control(rigor, ours, _time_identical_code(ours, candidate, rigor) if candidate else {})
         except Wrong:
-            # These ranks are well.
+            # The reference's ranks are well.
             reference.dismiss()
             raise
 
 
-def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, Spans]:
-    # Where calls wait for the device, it is the host's moods that would be taken for the processes'.
+def _time_identical_code(ours: TimedWorld, candidate: World, rigor: Rigor) -> dict[str, Spans]:
+    # Where calls wait for the device, the ratio would measure host jitter, not the processes.
     if ours.warm_us > _LONG_US or not ours.keeps_ahead:
         return {}
-    twin = Side("candidate", candidate, ours.plan, ours.setup, ours.seeds)
-    with _trusted(candidate):
-        load_reference(candidate, ours.setup, candidate.given(ours.setup.problem.path))
-        twin.warm_up(rigor, ours.setup.limits.trial_s, FIRST_CONTROL)
-        for _ in rounds([ours, twin], rigor, lambda: is_narrow(ours.spans, twin.spans), first=FIRST_CONTROL):
+    twin = TimedWorld("candidate", candidate, ours.plan, ours.setup, ours.seeds)
+    with _trust(candidate):
+        load_reference(candidate, ours.setup, candidate.copy_file(ours.setup.problem.path))
+        twin.warm_up(rigor, ours.setup.limits.trial_s, _CONTROL)
+        is_enough = partial(is_narrow, ours.spans, twin.spans)
+        for _ in run_rounds([ours, twin], rigor, is_enough, kind=TrialKind.CONTROL):
             pass
-        candidate.let_go()
+        candidate.release_memory()
         twin.pin(False)
     spans = {side.name: list(side.spans) for side in (ours, twin)}
     ours.forget()
@@ -99,8 +104,8 @@ def _of_identical_code(ours: Side, candidate: World, rigor: Rigor) -> dict[str, 
 
 
 @contextmanager
-def _trusted(candidate: World) -> Iterator[None]:
-    """While it runs the reference, what goes wrong is no fault of the candidate's."""
+def _trust(candidate: World) -> Iterator[None]:
+    """Blame the environment for what goes wrong while the candidate's world runs the reference."""
     blame, candidate.blame = candidate.blame, Verdict.ENVIRONMENT
     try:
         yield

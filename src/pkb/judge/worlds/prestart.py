@@ -15,7 +15,12 @@ _taking = threading.Lock()
 
 
 def start_nursery(wrapper: Sequence[str] = ()) -> None:
-    """Start a nursery process now; the next `take_nursery` returns it. Unused, it ends with this process."""
+    """Start a nursery process now, unless one waits already; the next `take_nursery` returns it.
+
+    A nursery that is never taken ends with this process.
+    """
+    if _started and not wrapper:
+        return
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
         [*wrapper, sys.executable, "-P", "-m", "pkb.nursery.main"],

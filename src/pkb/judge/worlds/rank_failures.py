@@ -1,4 +1,4 @@
-"""What there is to say of ranks that do not answer as they should: the verdict, the sentence, the evidence.
+"""Verdict, sentence and evidence for ranks that do not answer as they should.
 
 `blame` is the verdict when nothing more is known: CRASH for candidates, ENVIRONMENT for references.
 """
@@ -8,25 +8,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pkb.failure import Failure
+from pkb.protocol.messages import ErrorReport
 from pkb.record import Verdict
 
 _MOST_LINES, _MOST_TEXT = 40, 4000
 
 
-def raised(blame: Verdict, rank: int, phase: str, error: dict[str, Any]) -> Failure:
-    if error["type"] == "BuildError":
-        reason = f"{error['message']}; all errors are in the evidence"
-        return Failure(Verdict.BUILD_FAILED, reason, rank=rank, phase=phase, **error)
+def describe_error(blame: Verdict, rank: int, phase: str, error: ErrorReport) -> Failure:
+    """Return the failure of a rank that reported an exception."""
+    facts: dict[str, Any] = {name: value for name, value in vars(error).items() if value or name in ("type", "message")}
+    if error.type == "BuildError":
+        reason = f"{error.message}; all errors are in the evidence"
+        return Failure(Verdict.BUILD_FAILED, reason, rank=rank, phase=phase, **facts)
     verdict = Verdict.BUILD_FAILED if phase == "load" and blame is Verdict.CRASH else blame
-    advice = f"; {error['advice']}" if error.get("advice") else ""
-    reason = f"rank {rank} raised {error['type']} in {phase}: {error['message']}{advice}"
-    return Failure(verdict, reason, rank=rank, phase=phase, **error)
+    advice = f"; {error.advice}" if error.advice else ""
+    reason = f"rank {rank} raised {error.type} in {phase}: {error.message}{advice}"
+    return Failure(verdict, reason, rank=rank, phase=phase, **facts)
 
 
-def gone(blame: Verdict, rank: int, phase: str, code: int | None, log: str) -> Failure:
+def describe_exit(blame: Verdict, rank: int, phase: str, code: int | None, log: str) -> Failure:
+    """Return the failure of a rank that ended before it had answered."""
     return Failure(
         blame,
-        f"rank {rank} {_in_words(code)} in {phase} before it had answered; the end of its log is in the evidence",
+        f"rank {rank} {_describe_code(code)} in {phase} before it had answered; the end of its log is in the evidence",
         rank=rank,
         phase=phase,
         exit_code=code,
@@ -34,7 +38,7 @@ def gone(blame: Verdict, rank: int, phase: str, code: int | None, log: str) -> F
     )
 
 
-def _in_words(code: int | None) -> str:
+def _describe_code(code: int | None) -> str:
     if code is None:
         return "closed its channel"
     if code < 0:
@@ -43,8 +47,8 @@ def _in_words(code: int | None) -> str:
     return f"exited with code {code}"
 
 
-def hung(blame: Verdict, phase: str, seconds: float, stacks: Mapping[int, Sequence[str]]) -> Failure:
-    """`stacks` are of the ranks that have not answered."""
+def describe_hang(blame: Verdict, phase: str, seconds: float, stacks: Mapping[int, Sequence[str]]) -> Failure:
+    """Return the failure of ranks that did not answer in time; `stacks` are theirs."""
     ranks = ", ".join(map(str, stacks))
     where = next((f"; rank {rank} was at {stack[0]}" for rank, stack in stacks.items() if stack), "")
     return Failure(
@@ -58,7 +62,8 @@ def hung(blame: Verdict, phase: str, seconds: float, stacks: Mapping[int, Sequen
     )
 
 
-def flooded(blame: Verdict, rank: int, limit_mib: int, log: str) -> Failure:
+def describe_flood(blame: Verdict, rank: int, limit_mib: int, log: str) -> Failure:
+    """Return the failure of a rank that printed too much."""
     return Failure(
         blame,
         f"rank {rank} printed more than {limit_mib} MiB and was ended; remove the printing from the hot path",
@@ -68,19 +73,30 @@ def flooded(blame: Verdict, rank: int, limit_mib: int, log: str) -> Failure:
     )
 
 
-def parse_error(error: Any) -> dict[str, Any]:
-    """What a rank says about an exception, in the form that it should have: a candidate may have said it."""
-    said = error if isinstance(error, dict) else {}
-    lists = {name: [_printable(line) for line in _listed(said.get(name))] for name in ("traceback", "errors")}
-    texts = {name: _printable(said.get(name)) for name in ("type", "message", "advice")}
-    return {name: value for name, value in {**texts, **lists}.items() if value or name in ("type", "message")}
+def describe_garbled_answer(blame: Verdict, rank: int, phase: str) -> Failure:
+    """Return the failure of a rank whose answer is not of the agreed form."""
+    return Failure(
+        blame,
+        f"rank {rank} broke the judge's protocol ({phase}); a candidate must leave file descriptors alone that it "
+        "did not open",
+        rank=rank,
+        phase=phase,
+        check="protocol",
+    )
 
 
-def _listed(value: Any) -> list[Any]:
+def parse_error(said: Mapping[str, Any]) -> ErrorReport:
+    """Return what a rank reports about an exception as plain printable text: a candidate may have written it."""
+    lists = {name: [_clean_text(line) for line in _clip_list(said.get(name))] for name in ("traceback", "errors")}
+    advice = _clean_text(said.get("advice")) or None
+    return ErrorReport(_clean_text(said.get("type")), _clean_text(said.get("message")), advice=advice, **lists)
+
+
+def _clip_list(value: Any) -> list[Any]:
     return value[:_MOST_LINES] if isinstance(value, list) else []
 
 
-def _printable(value: Any) -> str:
-    """One line of plain text, however it came."""
+def _clean_text(value: Any) -> str:
+    """Return one line of plain text, whatever the value is."""
     text = value[:_MOST_TEXT] if isinstance(value, str) else ""
     return "".join(char if char.isprintable() else " " for char in text)

@@ -1,1 +1,1 @@
-"""The rules of the screen, by topic. Each is a function over facts that yields what it objects to."""
+"""The rules of the screen, one module per topic. A rule is a function that yields the places it objects to."""

@@ -1,12 +1,12 @@
-"""Results kept from one call to the next."""
+"""Results that are kept from one call to the next."""
 
 import ast
 from collections.abc import Iterator
 
 from pkb.screen.facts import Facts, Hit
-from pkb.screen.functions import CALLED
-from pkb.screen.rule import BOTH, Found, rule
-from pkb.screen.scopes import Assigned, Scope, parameters
+from pkb.screen.functions import ENTRY_FUNCTIONS
+from pkb.screen.rule import BOTH, Spot, rule
+from pkb.screen.scopes import Assigned, Scope, list_parameters
 from pkb.screen.values import SOME_TENSOR
 
 _ADDRESSES = {"data_ptr", "untyped_storage", "_version", "_cdata"}
@@ -14,16 +14,16 @@ _IDENTITIES = {"id", "hash"}
 
 
 @rule("cache by shape, dtype and device only: addresses come back with other values", warn=BOTH)
-def keyed_by_address(facts: Facts) -> Iterator[Found]:
+def keys_by_address(facts: Facts) -> Iterator[Spot]:
     """looks something up by a tensor's address or identity"""
-    for function in facts.functions():
-        scope = facts.scope_of(function)
-        for container, key in _lookups(function):
-            if any(_is_address(part) for part in facts.expressions(key, scope)):
+    for function in facts.functions:
+        scope = facts.get_scope(function)
+        for container, key in _find_look_ups(function):
+            if any(_is_address(part) for part in facts.walk_expressions(key, scope)):
                 yield Hit(key.lineno, ast.unparse(container))
 
 
-def _lookups(function: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _find_look_ups(function: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     for node in ast.walk(function):
         match node:
             case ast.Subscript() if not isinstance(node.slice, ast.Slice):
@@ -44,51 +44,51 @@ def _is_address(node: ast.AST) -> bool:
 
 
 @rule("cache what depends on shapes; compute what depends on values in every call", warn=BOTH)
-def caches_tensors(facts: Facts) -> Iterator[Found]:
+def caches_tensors(facts: Facts) -> Iterator[Spot]:
     """remembers its result for a tensor"""
-    for function in facts.functions():
-        for reference in facts.calls_of(function) if facts.is_cached(function) else []:
-            call, scope = reference.call, reference.scope
-            if call and scope and any(SOME_TENSOR in facts.values(arg, scope) for arg in call.args):
+    for function in facts.functions:
+        for use in facts.find_calls(function) if facts.is_cached(function) else []:
+            call, scope = use.call, use.scope
+            if call and scope and any(SOME_TENSOR in facts.resolve(arg, scope) for arg in call.args):
                 yield Hit(call.lineno, function.name)
 
 
 @rule("return memory of this call, computed in this call", warn=BOTH)
-def returns_kept_results(facts: Facts) -> Iterator[Found]:
+def returns_kept_results(facts: Facts) -> Iterator[Spot]:
     """outlives the call and is returned"""
-    for function in facts.functions():
-        if function.name in CALLED:
-            scope = facts.scope_of(function)
+    for function in facts.functions:
+        if function.name in ENTRY_FUNCTIONS:
+            scope = facts.get_scope(function)
             for node in ast.walk(function):
-                if isinstance(node, ast.Return) and node.value and (kept := _kept(node.value, scope)):
+                if isinstance(node, ast.Return) and node.value and (kept := _find_kept(node.value, scope)):
                     yield Hit(node.lineno, kept)
 
 
-def _kept(node: ast.expr, scope: Scope, depth: int = 4) -> str | None:
-    """The name of the file's own variable that an expression takes its value out of."""
+def _find_kept(node: ast.expr, scope: Scope, depth: int = 4) -> str | None:
+    """Return the name of the file's own variable that an expression takes its value from, if there is one."""
     match node:
         case ast.Subscript(value=inner) | ast.Attribute(value=inner):
-            return _kept(inner, scope, depth)
+            return _find_kept(inner, scope, depth)
         case ast.Call(func=ast.Attribute(value=container, attr="get" | "setdefault" | "pop")):
-            return _kept(container, scope, depth)
+            return _find_kept(container, scope, depth)
         case ast.Name(id=name):
-            bound = [b for b in scope.lookup(name) if isinstance(b, Assigned)]
-            if scope.owner(name) is scope.module:
+            bound = [b for b in scope.look_up(name) if isinstance(b, Assigned)]
+            if scope.find_owner(name) is scope.module:
                 return name if bound else None
-            inner_kept = [_kept(b.expr, scope, depth - 1) for b in bound if depth]
+            inner_kept = [_find_kept(b.expr, scope, depth - 1) for b in bound if depth]
             return next(filter(None, inner_kept), None)
     return None
 
 
 @rule("keep buffers under a cache that is keyed by shape", warn=BOTH)
-def keeps_state_in_functions(facts: Facts) -> Iterator[Found]:
+def keeps_state_in_functions(facts: Facts) -> Iterator[Spot]:
     """keeps values from one call to the next"""
-    for function in facts.functions():
-        for name, default in parameters(function):
+    for function in facts.functions:
+        for name, default in list_parameters(function):
             if isinstance(default, ast.Dict | ast.List | ast.Set):
                 yield Hit(default.lineno, f"the default of {name}")
-    own = {function.name for function in facts.functions()}
-    for function in facts.functions():
+    own = {function.name for function in facts.functions}
+    for function in facts.functions:
         for node in ast.walk(function):
             match node:
                 case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store()) if name in own:

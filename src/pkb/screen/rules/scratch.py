@@ -1,11 +1,11 @@
-"""What a kernel written from scratch does itself: communication, products of matrices."""
+"""The work that a kernel written from scratch must do itself: communication, and products of matrices."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from pkb.screen.facts import Facts, Hit, matches
+from pkb.screen.facts import Facts, Hit, is_under
 from pkb.screen.reader import Use
-from pkb.screen.rule import SCRATCH, Found, rule
+from pkb.screen.rule import SCRATCH, Spot, rule
 from pkb.screen.values import SOME_TENSOR
 
 _MOVES = (
@@ -13,10 +13,10 @@ _MOVES = (
     *("broadcast*", "reduce", "reduce_*", "scatter*", "gather*", "send*", "recv*", "isend*", "irecv*"),
     *("batch_isend_irecv", "P2POp", "*tile_reduce", "multimem_*", "*matmul*", "coalescing*", "ring_*"),
 )
-"""Parts of names under torch.distributed that move data between ranks."""
+"""Patterns for parts of names under torch.distributed that move data between ranks."""
 _DISTRIBUTED = tuple(f"torch.distributed.{name}" for name in ("nn", "tensor", "_tensor", "fsdp"))
 _OBJECTS = tuple(f"torch.distributed.{name}" for name in ("barrier", "monitored_barrier", "*_object", "*_object_list"))
-"""On the host: for handles and meetings, not for tensors."""
+"""Functions that exchange objects on the host: allowed for handles and barriers, not for tensors."""
 _OPERATORS = ("aten", "prims", "mkl", "mkldnn", "quantized", "inductor")
 _PRIMITIVES = ("get_remote_tensor*", "memset32_", "stream_write_value32_")
 _GROUP_METHODS = {
@@ -44,55 +44,59 @@ _LIBRARIES = (
 
 
 @rule("move the data yourself: symmetric memory, its pointers and signals are allowed", reject=SCRATCH)
-def library_collective(facts: Facts) -> Iterator[Found]:
+def library_collective(facts: Facts) -> Iterator[Spot]:
     """is communication by a library"""
-    yield from (use for use in facts.uses("torch.distributed", "torch.ops", "torch._C") if is_collective(use.name))
-    yield from (use for use in facts.uses("torch.Tensor.*") if use.name.rpartition(".")[2] in _GROUP_METHODS)
-    yield from (use for use in facts.uses(*_OBJECTS, hot=True) if _gets_tensors(facts, use))
-    yield from facts.identifiers(
+    yield from (use for use in facts.find_uses("torch.distributed", "torch.ops", "torch._C") if is_collective(use.name))
+    yield from (use for use in facts.find_uses("torch.Tensor.*") if use.name.rpartition(".")[2] in _GROUP_METHODS)
+    yield from (use for use in facts.find_uses(*_OBJECTS, hot=True) if _has_tensor_arguments(facts, use))
+    yield from facts.find_identifiers(
         "nccl", "nccl[A-Z]*", "pnccl[A-Z]*", "nvshmem*", "MPI_*", "lnccl*", "lnvshmem*", "lmpi*"
     )
-    yield from facts.identifiers(*(f".{name}" for name in _GROUP_METHODS), "c10d::ProcessGroup*")
-    yield from _shared_libraries(facts, ("*nccl*", "*nvshmem*", "*libmpi*", "*MPI_*", "mpi"))
+    yield from facts.find_identifiers(*(f".{name}" for name in _GROUP_METHODS), "c10d::ProcessGroup*")
+    yield from _find_shared_libraries(facts, ("*nccl*", "*nvshmem*", "*libmpi*", "*MPI_*", "mpi"))
 
 
 def is_collective(name: str) -> bool:
-    """Whether a full name is of something in torch that moves data between ranks."""
-    if matches(name, _OBJECTS):
+    """Return whether a full name is of something in torch that moves data between ranks."""
+    if is_under(name, _OBJECTS):
         return False
-    if matches(name, ("torch.ops.symm_mem.*", "torch.ops.*c10d*.*", *_DISTRIBUTED)):
+    if is_under(name, ("torch.ops.symm_mem.*", "torch.ops.*c10d*.*", *_DISTRIBUTED)):
         return not any(fnmatchcase(part, p) for part in name.split(".")[3:] for p in _PRIMITIVES)
-    if matches(name, ("torch.distributed", "torch._C._distributed_c10d")):
+    if is_under(name, ("torch.distributed", "torch._C._distributed_c10d")):
         parts = name.split(".")[2:]
         return any(fnmatchcase(part.lstrip("_"), pattern) for part in parts for pattern in _MOVES)
     return False
 
 
-def _gets_tensors(facts: Facts, use: Use) -> bool:
-    return any(SOME_TENSOR in facts.values(arg, use.scope) for arg in (use.call.args if use.call else []))
+def _has_tensor_arguments(facts: Facts, use: Use) -> bool:
+    return any(SOME_TENSOR in facts.resolve(arg, use.scope) for arg in (use.call.args if use.call else []))
 
 
 @rule("multiply in your own kernel: tl.dot, mma or plain loops", reject=SCRATCH)
-def vendor_gemm(facts: Facts) -> Iterator[Found]:
+def vendor_gemm(facts: Facts) -> Iterator[Spot]:
     """is a product by a library"""
-    kernels = facts.kernels()
-    for use in facts.uses("torch", "numpy", "operator"):
-        if use.function not in kernels and is_product(use.name) and not _holds_weights(use):
+    kernels = facts.kernels
+    for use in facts.find_uses("torch", "numpy", "operator"):
+        if use.function not in kernels and is_product(use.name) and not _is_weight_layer(use):
             yield use if use.name != "operator.matmul" else Hit(use.line, "the operator @")
-    yield from facts.identifiers("cublas*", "cudnn*", "cutlass*", "cute::gemm", "cusparse*", "cusolver*", "lcublas*")
+    yield from facts.find_identifiers(
+        "cublas*", "cudnn*", "cutlass*", "cute::gemm", "cusparse*", "cusolver*", "lcublas*"
+    )
     owners = ("at", "torch", "at::native", "torch::nn::functional", "at::cuda::blas", "F")
-    yield from facts.identifiers(*(f"{owner}::{name}*" for owner in owners for name in (*_PRODUCTS, "gemm", "bgemm")))
-    yield from facts.identifiers(*(f".{name}" for name in _UNMISTAKABLE - _GROUP_METHODS))
-    yield from _shared_libraries(facts, ("*cublas*", "*cudnn*", "*cutlass*", "*openblas*", "*mkl*"))
+    yield from facts.find_identifiers(
+        *(f"{owner}::{name}*" for owner in owners for name in (*_PRODUCTS, "gemm", "bgemm"))
+    )
+    yield from facts.find_identifiers(*(f".{name}" for name in _UNMISTAKABLE - _GROUP_METHODS))
+    yield from _find_shared_libraries(facts, ("*cublas*", "*cudnn*", "*cutlass*", "*openblas*", "*mkl*"))
 
 
-def _holds_weights(use: Use) -> bool:
-    """A layer that a model's constructor makes: the judge sees whether it is called."""
-    return getattr(use.function, "name", "") == "__init__" and matches(use.name, ("torch.nn.[A-Z]*",))
+def _is_weight_layer(use: Use) -> bool:
+    """Return whether a model's constructor makes a layer here, which the judge sees when it is called."""
+    return getattr(use.function, "name", "") == "__init__" and is_under(use.name, ("torch.nn.[A-Z]*",))
 
 
 def is_product(name: str) -> bool:
-    """Whether a full name is of something in torch or numpy that multiplies matrices."""
+    """Return whether a full name is of something in torch or numpy that multiplies matrices."""
     parts = [part.strip("_").removesuffix("()") for part in name.split(".")]
     own_operator = parts[:2] == ["torch", "ops"] and parts[2:3] != [] and parts[2] not in _OPERATORS
     if parts[0] not in ("torch", "numpy", "operator") or parts[1:2] == ["backends"] or own_operator:
@@ -101,29 +105,31 @@ def is_product(name: str) -> bool:
 
 
 @rule("write the kernel in this file", reject=SCRATCH)
-def library_kernel(facts: Facts) -> Iterator[Found]:
+def library_kernel(facts: Facts) -> Iterator[Spot]:
     """is a kernel that others wrote, or generate"""
-    yield from (use for use in facts.uses(*_LIBRARIES) if not matches(use.name, ("cupy.RawKernel", "cupy.RawModule")))
+    yield from (
+        use for use in facts.find_uses(*_LIBRARIES) if not is_under(use.name, ("cupy.RawKernel", "cupy.RawModule"))
+    )
 
 
 @rule("exchange handles once, under a cache; synchronise calls with signals on the device", warn=SCRATCH)
-def host_exchange(facts: Facts) -> Iterator[Found]:
+def host_exchange(facts: Facts) -> Iterator[Spot]:
     """meets the other ranks on the host in every call"""
-    yield from facts.uses(*_OBJECTS, hot=True, setup=False)
+    yield from facts.find_uses(*_OBJECTS, hot=True, setup=False)
 
 
 @rule("give it another name, or call it on something the screen can follow", warn=SCRATCH)
-def may_be_library(facts: Facts) -> Iterator[Found]:
+def may_be_library(facts: Facts) -> Iterator[Spot]:
     """may be a library's method: its owner is unknown"""
-    kernels = facts.kernels()
-    for use in facts.uses(*(f"[?].{name}" for name in _UNMISTAKABLE), hot=True):
+    kernels = facts.kernels
+    for use in facts.find_uses(*(f"[?].{name}" for name in _UNMISTAKABLE), hot=True):
         if use.call and use.function not in kernels:
             yield use
 
 
-def _shared_libraries(facts: Facts, patterns: tuple[str, ...]) -> Iterator[Use]:
-    """By the file that is loaded, or by what is called in it."""
-    for use in facts.uses("ctypes.CDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi"):
-        texts = [use.name, *map(str, facts.arguments(use))]
+def _find_shared_libraries(facts: Facts, patterns: tuple[str, ...]) -> Iterator[Use]:
+    """Yield the shared libraries whose files, or whose called functions, match a pattern."""
+    for use in facts.find_uses("ctypes.CDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi"):
+        texts = [use.name, *map(str, facts.find_arguments(use))]
         if any(fnmatchcase(text, pattern) for text in texts for pattern in patterns):
             yield use

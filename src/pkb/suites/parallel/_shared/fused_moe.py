@@ -1,25 +1,23 @@
 """Inputs and costs of the fused mixture-of-experts layers, whose router is the same on all ranks."""
 
+# torch is imported on use: `pkb list` computes costs without it.
 import math
-
-import torch
-import torch.nn.functional as F
 
 from pkb.problems.cost import Link
 
 EXPERTS, TOP_K, WIDTH = 8, 2, 128
 
 
-def routed_tokens(case):
-    """Hidden states, the router's weight, and its bias."""
+def draw_routed_tokens(case):
+    """Draw hidden states, the router's weight, and its bias."""
     gate_weight = case.shared.randn(EXPERTS, case.n, scale=0.5 * case.n**-0.5)
     gate_bias = router_bias(case)
-    hidden = decided_tokens(case, gate_weight, gate_bias)
+    hidden = draw_decided_tokens(case, gate_weight, gate_bias)
     return hidden.unsqueeze(0) if case.trial % 5 == 2 else hidden, gate_weight, gate_bias
 
 
 def router_bias(case):
-    """None by turns, or uneven; and once so low for one rank's experts that no token goes there."""
+    """Draw an uneven bias; in some trials None, or so low for one rank's experts that no token goes there."""
     if case.trial % 5 == 1:
         return None
     bias = case.shared.randn(EXPERTS, scale=0.25)
@@ -28,11 +26,14 @@ def router_bias(case):
     return bias
 
 
-def decided_tokens(case, gate_weight, gate_bias):
-    """Of twice as many tokens those whose last chosen expert is furthest ahead: no rounding swaps experts.
+def draw_decided_tokens(case, gate_weight, gate_bias):
+    """Draw twice the tokens, and keep those whose last chosen expert is furthest ahead: no rounding swaps experts.
 
     Tokens are normed as before any MoE layer, so that no row is so large that its rounding hides errors elsewhere.
     """
+    import torch
+    import torch.nn.functional as F
+
     drawn = F.rms_norm(case.randn(2 * case.m, case.n, dtype=torch.float32), (case.n,)).to(case.dtype)
     logits = drawn.float() @ gate_weight.float().T
     if gate_bias is not None:
@@ -43,6 +44,8 @@ def decided_tokens(case, gate_weight, gate_bias):
 
 
 def linear(case, fan_in, fan_out, scale):
+    import torch
+
     # Not skip_init, which imports torch's symbolic shapes on every rank, at every judgement.
     layer = torch.nn.Linear(fan_in, fan_out, device=case.device, dtype=case.dtype)
     layer.weight.data.copy_(case.randn(fan_out, fan_in, scale=scale))
@@ -51,7 +54,7 @@ def linear(case, fan_in, fan_out, scale):
 
 
 def rows_and_traffic(case):
-    """How many rows a rank's experts see, and the bytes between ranks."""
+    """Return the number of rows that a rank's experts process, and the bytes between ranks."""
     # A token needs one row on each rank that has any of its experts, and gets one partial sum back from it.
     # The share of tokens that need a certain rank is that of uniform routing.
     share = 1 - math.comb(EXPERTS - EXPERTS // case.world, TOP_K) / math.comb(EXPERTS, TOP_K)

@@ -1,8 +1,8 @@
-"""How many rows the ranks exchange in the problems on mini-batches of a graph."""
+"""Numbers of rows that ranks exchange in the problems on mini-batches of a graph."""
 
 
 def row_counts(case, share):
-    """Rows that each rank (row) sends to each (column), `share` on average, known to all."""
+    """Draw the number of rows that each rank (row) sends to each (column), `share` on average, known to all."""
     world = case.world
     counts = case.shared.randint(0, 2 * share + 1, world, world)
     match case.trial:
@@ -17,8 +17,8 @@ def row_counts(case, share):
     return counts
 
 
-def sent_and_received(case, counts):
-    """This rank's rows by peer: itself first, then on round the ring."""
+def count_rows_by_peer(case, counts):
+    """Return the rows that this rank sends and receives, by peer: itself first, then the ranks after it."""
     peers = [(case.rank + step) % case.world for step in range(case.world)]
     table = counts.tolist()
     return [table[case.rank][peer] for peer in peers], [table[peer][case.rank] for peer in peers]

@@ -12,7 +12,7 @@ def local_rows(case):
 
 
 def outer_widths(case):
-    """Input and output width: the published ones up to N = 1024, growing with N beyond."""
+    """Return input and output width: the published ones up to N = 1024, growing with N beyond."""
     return max(16, min(case.n, 256), case.n // 4), max(8, case.n // 4)
 
 
@@ -21,7 +21,7 @@ def parameter_count(d_in, hidden, d_out):
 
 
 def hidden_width(case):
-    """The first width from N / 2 on for which the ranks' parts are equal, or None."""
+    """Return the first width from N / 2 on for which the ranks' parts are equal, or None."""
     d_in, d_out = outer_widths(case)
     start = max(32, case.n // 2)
     fitting = (h for h in range(start, start + 1025) if parameter_count(d_in, h, d_out) % case.world == 0)
@@ -29,7 +29,7 @@ def hidden_width(case):
 
 
 def even_shape(case):
-    """Local rows and the three widths, for which the ranks' parts of the parameters are equal."""
+    """Return local rows and the three widths, for which the ranks' parts of the parameters are equal."""
     d_in, d_out = outer_widths(case)
     return local_rows(case), d_in, hidden_width(case), d_out
 
@@ -39,7 +39,7 @@ def whole(case, limit, *shape):
 
 
 def batch_and_parameters(case, rows, d_in, hidden, d_out):
-    """X, y, W1, b1, W2, b2.
+    """Draw X, y, W1, b1, W2, b2.
 
     X and W1 hold multiples of a power of two, b1 odd multiples of half their product: the inputs of the ReLU
     are computed exactly in any order, and none is so near zero that rounding could change its sign. The
@@ -58,12 +58,12 @@ def batch_and_parameters(case, rows, d_in, hidden, d_out):
 
 
 def half_steps(case, rows, d_in, d_out):
-    """X, which holds multiples of 1/2, and y."""
+    """Draw X, which holds multiples of 1/2, and y."""
     return (case.randint(-4, 5, rows, d_in) / 2).to(case.dtype), case.randn(rows, d_out, scale=2.0)
 
 
 def network(draws, d_in, hidden, d_out):
-    """W1, b1, W2, b2 for the X of `half_steps`, out of the rank's own draws or the shared ones."""
+    """Draw W1, b1, W2, b2 for the X of `half_steps`, out of the rank's own draws or the shared ones."""
     # W1 holds multiples of `grain`, so that every product sum is a multiple of grain / 2 in any order; b1 moves it
     # by an odd multiple of grain / 4. No pre-activation comes near 0, where the derivative of ReLU jumps.
     grain = 2.0 ** -round(math.log2(2.6 * d_in**0.5))
@@ -74,8 +74,8 @@ def network(draws, d_in, hidden, d_out):
 
 
 def adam_state(case, part, rows, d_out):
-    """Both moments of `part` parameters, the learning rate, both decay rates, and eps."""
-    # The size of a typical averaged gradient: moments of this size neither hide it nor vanish beside it.
+    """Draw both moments of `part` parameters; return them with the learning rate, both decay rates, and eps."""
+    # The size of a typical averaged gradient: moments of this size neither hide it nor vanish next to it.
     typical = 4 / (d_out * (rows * case.world) ** 0.5)
     first = case.randn(part, scale=0.15 * typical)
     second = case.rand(part, low=0.1 * typical**2, high=0.3 * typical**2)
@@ -83,6 +83,6 @@ def adam_state(case, part, rows, d_out):
 
 
 def gradients_link(case, parameters, batch):
-    """Bytes for the summed gradients of so many parameters, from so many local values of X and y."""
-    # For few rows it is cheaper to hand round the rows than the gradients.
+    """Return the bytes for the summed gradients of `parameters` parameters from `batch` local values of X and y."""
+    # For few rows it is cheaper to gather the rows than the gradients.
     return link.all_gather(min(parameters, case.world * batch) * case.itemsize, case.world)

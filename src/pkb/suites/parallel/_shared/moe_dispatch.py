@@ -1,20 +1,21 @@
 """Routing for the dispatch and the combine of a mixture-of-experts layer, and the rows that it moves."""
 
+# torch is imported on use: `pkb list` computes costs without it.
 import math
-
-import torch
 
 EXPERTS, CHOICES = 8, 2
 SPARED_TRIAL, HOT_TRIAL, SKEWED_TRIAL, UNRELATED_TRIAL = 1, 2, 3, 4
 
 
 def tokens(case, rank):
-    """Every rank holds another number of them."""
+    """Return the number of a rank's tokens, which differs between ranks."""
     return max(1, case.m - rank)
 
 
 def routing(case):
-    """Two experts for each token of each rank, [tokens, 2] by rank: known to all, as sizes depend on all of it."""
+    """Draw two experts for each token, [tokens, 2] by rank: known to all, because sizes depend on all of it."""
+    import torch
+
     preference = torch.zeros(case.world, 1, EXPERTS, device=case.device)
     special = case.shared.integer(0, EXPERTS)
     preference[..., special] += {SPARED_TRIAL: -torch.inf, HOT_TRIAL: 4.0}.get(case.trial, 0.0)
@@ -27,11 +28,13 @@ def routing(case):
 
 
 def dispatch_sizes(case, chosen):
-    """Rows that the dispatch sends and receives by rank, and receives by source and own expert."""
-    return unrelated_sizes(case) if case.trial == UNRELATED_TRIAL else sizes_of(case, chosen)
+    """Return the rows that the dispatch sends and receives by rank, and receives by source and own expert."""
+    return unrelated_sizes(case) if case.trial == UNRELATED_TRIAL else count_sizes(case, chosen)
 
 
-def sizes_of(case, chosen):
+def count_sizes(case, chosen):
+    import torch
+
     counts = torch.stack([torch.bincount(experts.flatten(), minlength=EXPERTS) for experts in chosen])
     counts = counts.view(case.world, case.world, -1)
     sent, received = counts[case.rank].sum(dim=1), counts[:, case.rank].sum(dim=1)
@@ -39,7 +42,9 @@ def sizes_of(case, chosen):
 
 
 def unrelated_sizes(case):
-    """Sizes that fit each other, but not the routing."""
+    """Draw sizes that fit each other, but not the routing."""
+    import torch
+
     owners = [case.shared.randint(0, case.world, CHOICES * tokens(case, rank)) for rank in range(case.world)]
     lengths = torch.stack([torch.bincount(owner, minlength=case.world) for owner in owners])
     received = lengths[:, case.rank]
@@ -49,7 +54,7 @@ def unrelated_sizes(case):
 
 
 def even_flow(case):
-    """With even routing: own tokens, rows that the own experts get, and the least bytes out and in of the dispatch.
+    """Return for even routing: own tokens, rows of the own experts, and the least bytes out and in of the dispatch.
 
     A token crosses once to each rank that owns one of its experts.
     """

@@ -1,8 +1,6 @@
 """Inputs and costs of whole mixture-of-experts layers in which every rank has a router and an expert of its own."""
 
-import torch
-import torch.nn.functional as F
-
+# torch is imported on use: `pkb list` computes costs without it.
 from pkb import Cost
 from pkb.problems.cost import Link
 
@@ -12,17 +10,17 @@ LOGIT_MARGIN = 0.06
 
 
 def layer_inputs(case, experts, top_k):
-    """The arguments of the layer, in WORLD."""
+    """Draw the arguments of the layer, in WORLD."""
     gate_weight = case.randn(experts, case.n, scale=ROUTER_SCALE * case.n**-0.5)
     gate_bias = router_bias(case, experts)
-    tokens = decided_tokens(case, gate_weight, gate_bias, top_k)
+    tokens = draw_decided_tokens(case, gate_weight, gate_bias, top_k)
     if case.trial == 4:
         tokens = tokens.unsqueeze(0)
     return tokens, gate_weight, gate_bias, *expert(case), experts, top_k, None
 
 
 def router_bias(case, experts):
-    """By turns: even routing, an expert that nobody wants, one that everybody wants, no bias at all."""
+    """Draw a bias for, by trial, even routing, an expert without tokens, one with most tokens, or no bias."""
     bias = case.randn(experts, scale=0.2)
     chosen = case.shared.integer(0, experts)
     match case.trial:
@@ -35,8 +33,11 @@ def router_bias(case, experts):
     return bias
 
 
-def decided_tokens(case, gate_weight, gate_bias, top_k):
-    """Tokens whose last chosen expert is clearly ahead of the first rejected one, whatever the rounding."""
+def draw_decided_tokens(case, gate_weight, gate_bias, top_k):
+    """Draw tokens whose last chosen expert is clearly ahead of the first rejected one, whatever the rounding."""
+    import torch
+    import torch.nn.functional as F
+
     tokens = case.randn(case.m, case.n)
     if top_k == gate_weight.shape[0]:
         return tokens
@@ -60,6 +61,8 @@ def expert(case):
 
 
 def linear(case, width_in, width_out, scale):
+    import torch
+
     layer = torch.nn.Linear(width_in, width_out, device="meta")
     layer.weight = torch.nn.Parameter(case.randn(width_out, width_in, scale=scale), requires_grad=False)
     layer.bias = torch.nn.Parameter(case.randn(width_out, scale=0.3), requires_grad=False)
@@ -67,7 +70,7 @@ def linear(case, width_in, width_out, scale):
 
 
 def layer_cost(case, experts, ranks, visits):
-    """The cost with even routing over `ranks` ranks, where a rank's experts have to see `visits` rows in all."""
+    """Return the cost with even routing over `ranks` ranks, where a rank's experts have to see `visits` rows in all."""
     rows, width, s = case.m, case.n, case.itemsize
     expert_size = 3 * width * INNER
     # An expert may also travel to its tokens.

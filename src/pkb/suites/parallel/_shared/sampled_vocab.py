@@ -1,8 +1,7 @@
 """Inputs and costs of log-probabilities under top-k and top-p sampling, with the vocabulary spread over the ranks."""
 
+# torch is imported on use: `pkb list` computes costs without it.
 import math
-
-import torch
 
 from pkb import Cost, link
 
@@ -13,22 +12,24 @@ HEAD = 16
 
 
 def filters(case):
-    """top_k and top_p of each trial; the first are the published ones."""
+    """Return top_k and top_p of the trial; the first are the published ones."""
     return [(TOP_K, TOP_P), (None, 1.0), (TOP_K, 1.0), (None, TOP_P), (case.n + 3, TOP_P)][case.trial % 5]
 
 
 def shape(case):
-    """Sequence length, which is M rounded up to a multiple of the world size, and this rank's columns."""
+    """Return the sequence length, M rounded up to a multiple of the world size, and this rank's columns."""
     return -(-case.m // case.world) * case.world, case.n // case.world
 
 
 def head_values(case, survivors):
-    """Of every row the largest log-probabilities, of which top-p lets the first `survivors` through.
+    """Draw the largest log-probabilities of every row, of which top-p keeps the first `survivors`.
 
     Two to four of them lie 0.2 to 0.4 apart and share 96 % of the probability, an eighth or more each. The others
     fall by 0.25 each and have less than 3 % together, the rest of the row less than 1 %: summed from below, the
     probability jumps over 1 - top_p, wherever top-k cuts.
     """
+    import torch
+
     place = torch.arange(HEAD, device=case.device)
     falling = -case.shared.rand(survivors.shape[0], HEAD, low=0.2, high=0.4, dtype=torch.float32).cumsum(dim=1)
     surviving = falling.masked_fill(place >= survivors, float("-inf")).log_softmax(dim=1)
@@ -36,7 +37,9 @@ def head_values(case, survivors):
 
 
 def head_columns(case, tokens):
-    """Spread over the vocabulary or, in half of the rows, all next to each other."""
+    """Draw columns that are spread over the vocabulary or, in half of the rows, next to each other."""
+    import torch
+
     shared = case.shared
     order = shared.rand(tokens, HEAD, dtype=torch.float32).argsort(dim=1)
     spread = order * (case.n // HEAD) + shared.randint(0, case.n // HEAD, tokens, HEAD)
@@ -45,7 +48,9 @@ def head_columns(case, tokens):
 
 
 def targets(case, columns, survivors):
-    """Half are tokens that survive the filter, a quarter lie in the head, a quarter anywhere."""
+    """Draw targets: half survive the filter, a quarter lie in the head, a quarter anywhere."""
+    import torch
+
     shared, tokens = case.shared, columns.shape[0]
     surviving = columns.gather(1, shared.randint(0, 12, tokens, 1) % survivors)
     in_head = columns.gather(1, shared.randint(0, HEAD, tokens, 1))
@@ -55,6 +60,8 @@ def targets(case, columns, survivors):
 
 
 def logits_and_targets(case):
+    import torch
+
     length, width = shape(case)
     tokens = BATCH * length
     survivors = case.shared.randint(2, 5, tokens, 1)
@@ -69,7 +76,7 @@ def logits_and_targets(case):
 
 
 def candidates_link(case):
-    """Bytes that bring the candidates of every token to its owner.
+    """Return the bytes that bring the candidates of every token to its owner.
 
     The k largest of each rank are enough, or without top-k at least a sum and the target's logit.
     """
@@ -91,12 +98,12 @@ def log_prob_cost(case):
 
 
 def sequence_length(case):
-    """M, rounded up to a multiple of the world size."""
+    """Return M, rounded up to a multiple of the world size."""
     return -(-case.m // case.world) * case.world
 
 
 def chunk_size(case):
-    """A quarter of a sequence; in odd trials two thirds, so that the last chunk is shorter."""
+    """Return a quarter of a sequence; in odd trials two thirds, so that the last chunk is shorter."""
     length = sequence_length(case)
     wanted = length * 2 // 3 if case.trial % 2 else length // 4
     return min(length, -(-max(wanted, case.world) // case.world) * case.world)

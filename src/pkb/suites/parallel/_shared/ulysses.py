@@ -4,12 +4,12 @@ from pkb import Cost
 from pkb.problems.cost import Link
 
 HEADS, WIDTH = 8, 64
-# By turns: the order of batch, tokens and heads. The elements of a head come last.
+# The order of batch, tokens and heads, by trial. The elements of a head come last.
 ORDERS = ("BTH", "BTH", "BHT", "THB", "HTB")
 
 
-def ordered_heads(case, batch, tokens):
-    """Heads in this trial's order of axes, and the places of tokens and heads in it."""
+def draw_heads(case, batch, tokens):
+    """Draw heads in this trial's order of axes, and return them with the places of tokens and heads in it."""
     order = ORDERS[case.trial % 5]
     sizes = {"B": batch, "T": tokens, "H": HEADS}
     x = case.randn(*(sizes[axis] for axis in order), WIDTH)
@@ -17,7 +17,7 @@ def ordered_heads(case, batch, tokens):
 
 
 def gather_sequence_cost(case, tokens, unpadded_size, features):
-    """The cost of joining `tokens` local tokens of so many features, cut to a size that the ranks do not divide."""
+    """Return the cost of joining `tokens` local tokens of `features` features, cut to a size not divided by ranks."""
     kept = unpadded_size if unpadded_size % case.world else case.world * tokens
     own_kept = min(tokens, max(0, kept - case.rank * tokens))
     part = features // case.world * case.itemsize

@@ -31,7 +31,7 @@ def inputs(case):
     return case.randn(case.m, case.n), root(case)
 
 
-def judged(case, output):
+def select_outputs(case, output):
     return output if case.rank == root(case) else None
 
 

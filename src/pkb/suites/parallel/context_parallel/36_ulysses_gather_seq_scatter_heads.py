@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from pkb import Problem, Size
-from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, gather_sequence_cost, ordered_heads
+from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, draw_heads, gather_sequence_cost
 
 
 def all_to_all(x: torch.Tensor, scatter_dim: int, gather_dim: int, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -52,7 +52,7 @@ def unpadded(case):
 
 
 def inputs(case):
-    return *ordered_heads(case, *shape(case)), None, unpadded(case)
+    return *draw_heads(case, *shape(case)), None, unpadded(case)
 
 
 def cost(case):

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.problems.cost import Link
-from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, ordered_heads
+from pkb.suites.parallel._shared.ulysses import HEADS, WIDTH, draw_heads
 
 
 def all_to_all(x: torch.Tensor, scatter_dim: int, gather_dim: int, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -46,7 +46,7 @@ def shape(case):
 
 
 def inputs(case):
-    return *ordered_heads(case, *shape(case)), None
+    return *draw_heads(case, *shape(case)), None
 
 
 def cost(case):

@@ -13,9 +13,9 @@ from pkb import Cost, Problem, Size
 from pkb.suites.parallel._shared.ring_attention import (
     HEADS,
     WIDTH,
-    blocks_seen,
     causal_at_first,
-    given_scale,
+    choose_scale,
+    count_visible_blocks,
     local_shape,
     ring_link,
 )
@@ -85,7 +85,7 @@ def inputs(case):
     # Large queries make the softmax uneven: which keys are seen, and with what scale, then matters.
     q = case.randn(batch, tokens, HEADS, WIDTH, scale=2.0)
     k, v = (case.randn(batch, tokens, HEADS, WIDTH) for _ in range(2))
-    return q, k, v, given_scale(case), causal_at_first(case)
+    return q, k, v, choose_scale(case), causal_at_first(case)
 
 
 def cost(case):
@@ -93,7 +93,7 @@ def cost(case):
     ring = case.world, case.rank, causal_at_first(case)
     block = batch * tokens * HEADS * WIDTH * case.itemsize
     return Cost(
-        flops=4 * batch * HEADS * tokens**2 * WIDTH * blocks_seen(*ring),
+        flops=4 * batch * HEADS * tokens**2 * WIDTH * count_visible_blocks(*ring),
         hbm=4 * block,
         # The reference's ring carries every block past every rank, also those that see none of it.
         link=ring_link(block, *ring),

@@ -15,9 +15,9 @@ from pkb.suites.parallel._shared.ring_attention import (
     HEADS,
     HIDDEN,
     WIDTH,
-    blocks_seen,
     causal_at_first,
-    given_scale,
+    choose_scale,
+    count_visible_blocks,
     local_shape,
     ring_link,
     row_and_column_groups,
@@ -127,7 +127,7 @@ def inputs(case):
     w_qkv[:own_width] *= 2
     w_o = case.shared.randn(tp, HIDDEN, own_width, scale=1.5 * (HEADS * WIDTH) ** -0.5)[tp_rank]
     groups = row_and_column_groups(case, cp, tp)
-    return hidden, w_qkv, w_o, HEADS, given_scale(case), causal_at_first(case), *groups
+    return hidden, w_qkv, w_o, HEADS, choose_scale(case), causal_at_first(case), *groups
 
 
 def cost(case):
@@ -137,7 +137,7 @@ def cost(case):
     ring = cp, cp_rank, causal_at_first(case)
     states = rows * HIDDEN * case.itemsize
     return Cost(
-        flops=8 * rows * HIDDEN * own_width + 4 * rows * tokens * own_width * blocks_seen(*ring),
+        flops=8 * rows * HIDDEN * own_width + 4 * rows * tokens * own_width * count_visible_blocks(*ring),
         hbm=2 * states + 4 * own_width * HIDDEN * case.itemsize,
         # The reference's ring carries every block past every rank, also those that see none of it.
         link=ring_link(rows * own_width * case.itemsize, *ring) + link.all_reduce(states, tp),

@@ -15,7 +15,7 @@ from pkb import Cost, Problem, Size, link
 from pkb.suites.parallel._shared.ring_attention import (
     HEADS,
     WIDTH,
-    given_scale,
+    choose_scale,
     local_shape,
     row_and_column_groups,
     two_rings,
@@ -143,7 +143,7 @@ def inputs(case):
     own = slice(place * tokens, (place + 1) * tokens)
     position = torch.arange(cp * tokens, device=case.device)
     visible = (position <= position[own, None]) | (not is_causal(case))
-    scale = given_scale(case)
+    scale = choose_scale(case)
     out, lse = forward(q, keys, values, scale or WIDTH**-0.5, visible)
     k, v = keys[:, own].contiguous(), values[:, own].contiguous()
     return dout, q, k, v, out, lse, scale, is_causal(case), *row_and_column_groups(case, dp, cp)

@@ -109,7 +109,7 @@ def inputs(case):
 
 def cost(case):
     (ranges, real, tokens), (q_heads, kv_heads), world = shape(case), heads(case), case.world
-    s = 4 if case.dtype is torch.float32 else 2
+    s = case.itemsize
     keys = sum(end - start for start, end in key_ranges(case))
     queries = ranges * tokens * q_heads * case.n * s
     # Of keys and values only what is no padding crosses, one head at least to every rank.

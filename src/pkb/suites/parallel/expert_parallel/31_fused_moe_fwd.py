@@ -10,7 +10,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size
-from pkb.suites.parallel._shared.fused_moe import EXPERTS, TOP_K, WIDTH, linear, routed_tokens, rows_and_traffic
+from pkb.suites.parallel._shared.fused_moe import EXPERTS, TOP_K, WIDTH, draw_routed_tokens, linear, rows_and_traffic
 
 
 def mlp(
@@ -74,7 +74,7 @@ PROBLEM = Problem(
 
 def inputs(case):
     return (
-        *routed_tokens(case),
+        *draw_routed_tokens(case),
         linear(case, case.n, WIDTH, case.n**-0.5),
         linear(case, case.n, WIDTH, case.n**-0.5),
         # The SwiGLU has a second moment near 0.5, and a token's two weights are near 0.2: outputs of order 1.

@@ -10,7 +10,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size
-from pkb.suites.parallel._shared.fused_moe import EXPERTS, TOP_K, WIDTH, linear, routed_tokens, rows_and_traffic
+from pkb.suites.parallel._shared.fused_moe import EXPERTS, TOP_K, WIDTH, draw_routed_tokens, linear, rows_and_traffic
 
 
 def adapted(x: torch.Tensor, projection: torch.nn.Linear, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
@@ -89,7 +89,7 @@ def inputs(case):
     # The SwiGLU has a second moment near 0.7, and a token's two weights are near 0.2: outputs of order 1.
     shapes = [(case.n, WIDTH, case.n**-0.5)] * 2 + [(WIDTH, case.n, 3 * (0.7 * WIDTH) ** -0.5)]
     return (
-        *routed_tokens(case),
+        *draw_routed_tokens(case),
         *(linear(case, *shape) for shape in shapes),
         *(matrix for shape in shapes for matrix in adapter(case, *shape)),
         EXPERTS,

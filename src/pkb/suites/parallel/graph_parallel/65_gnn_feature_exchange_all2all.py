@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.problems.cost import Link
-from pkb.suites.parallel._shared.gnn_exchange import row_counts, sent_and_received
+from pkb.suites.parallel._shared.gnn_exchange import count_rows_by_peer, row_counts
 
 
 def rolled(items: list, places: int) -> list:
@@ -53,7 +53,7 @@ def shape(case):
 
 def inputs(case):
     share, rows, width = shape(case)
-    served, asked = sent_and_received(case, row_counts(case, share))
+    served, asked = count_rows_by_peer(case, row_counts(case, share))
     features = case.randn(rows, width // 2, 2) if case.trial == 4 else case.randn(rows, width)
     return features, case.randint(0, rows, sum(served)), asked, served
 

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from pkb import Cost, Problem, Size
 from pkb.problems.cost import Link
-from pkb.suites.parallel._shared.gnn_exchange import row_counts, sent_and_received
+from pkb.suites.parallel._shared.gnn_exchange import count_rows_by_peer, row_counts
 
 
 def rolled(items: list, places: int) -> list:
@@ -69,7 +69,7 @@ def gradient_counts(case, share):
 
 def inputs(case):
     share, seed_size, width = shape(case)
-    sent, received = sent_and_received(case, gradient_counts(case, share))
+    sent, received = count_rows_by_peer(case, gradient_counts(case, share))
     # A few ids are named again and again, a quarter of them never.
     rows = sum(received)
     often = case.rand(rows, dtype=torch.float32) < 0.4

@@ -17,9 +17,9 @@ from pkb.suites.parallel._shared.ring_attention import (
     HEADS,
     HIDDEN,
     WIDTH,
-    blocks_seen,
     causal_at_first,
-    given_scale,
+    choose_scale,
+    count_visible_blocks,
     local_shape,
     ring_link,
     row_and_column_groups,
@@ -129,7 +129,7 @@ def inputs(case):
     w_qkv[: HEADS * WIDTH] *= 1.25
     w_o = case.shared.randn(stages, HIDDEN, HEADS * WIDTH, scale=1.25 * (HEADS * WIDTH) ** -0.5)[place]
     groups = row_and_column_groups(case, stages, cp)
-    return hidden, w_qkv, w_o, HEADS, given_scale(case), causal_at_first(case), *groups
+    return hidden, w_qkv, w_o, HEADS, choose_scale(case), causal_at_first(case), *groups
 
 
 def cost(case):
@@ -141,7 +141,7 @@ def cost(case):
     handed_on = Link(egress=states * (place < stages - 1), ingress=states * (place > 0))
     read = states if place == 0 else 0
     return Cost(
-        flops=8 * rows * HIDDEN * width + 4 * rows * tokens * width * blocks_seen(*ring),
+        flops=8 * rows * HIDDEN * width + 4 * rows * tokens * width * count_visible_blocks(*ring),
         hbm=read + states + 4 * width * HIDDEN * case.itemsize,
         # The reference's ring carries every block past every rank, also those that see none of it.
         link=ring_link(rows * width * case.itemsize, *ring) + handed_on,

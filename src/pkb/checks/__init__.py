@@ -1,0 +1,70 @@
+"""Checks of a candidate's conduct: one file each, holding CHECK; docs/adding-a-check.md shows how to add one.
+
+A check is one object for both sides. A rank makes one just before the candidate is imported, and asks it for its report
+after the trials. The judge parses the report of every rank and concludes. A candidate shares its rank's process and
+could forge a report: these checks catch the careless and explain; what must not be fooled does not depend on them.
+"""
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, Protocol
+
+from pkb.settings import Track
+
+
+class Observations(Protocol):
+    """What a rank observes of its candidate."""
+
+    @property
+    def library_calls(self) -> Mapping[str, int]:
+        """How often each collective and each operator of a vendor's library was called."""
+
+    @property
+    def entry_module(self) -> Any:
+        """The candidate's module; None before it is imported."""
+
+    def count_raised_signals(self) -> int:
+        """Return the number of words in the candidate's signal pads that are not zero."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    """What a check concludes against a candidate."""
+
+    verdict: str
+    """WRONG or CHEAT."""
+    reason: str
+    """One sentence: what was seen, and what to do."""
+    rank: int | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Check(ABC):
+    name: ClassVar[str]
+    """What the record's evidence calls it."""
+    report_type: ClassVar[Any]
+    """The type of a report, which the judge parses it into (`pkb.base.schema`)."""
+
+    def __init__(self, observer: Observations):
+        """Runs in a rank, just before the candidate is imported."""
+        self.observer = observer
+
+    @abstractmethod
+    def report(self) -> Any:
+        """Return plain data for the judge. Runs in the rank, after the candidate's calls."""
+
+    @staticmethod
+    @abstractmethod
+    def conclude(reports: Sequence[Any], track: Track) -> Breach | None:
+        """Return the breach that the reports of all ranks show, if any. Runs in the judge."""
+
+
+@cache
+def list_checks() -> tuple[type[Check], ...]:
+    """Return all checks, by name of their module."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(importlib.import_module(f"{__name__}.{name}").CHECK for name in names)

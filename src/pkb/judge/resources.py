@@ -1,0 +1,124 @@
+"""What all judgements of one judge share: the secret, the sandbox, the nursery, the pool of worlds, the references."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pkb.candidate import Candidate
+from pkb.failure import Failure
+from pkb.judge.building import cache
+from pkb.judge.building.build import build, describe_extensions, find_entry
+from pkb.judge.correctness.check import Wrong
+from pkb.judge.correctness.orders import settle_state
+from pkb.judge.correctness.reference import References
+from pkb.judge.setup.seeds import Seeds
+from pkb.judge.setup.setup import Setup
+from pkb.judge.state import State
+from pkb.judge.worlds.nursery import Nursery
+from pkb.judge.worlds.pool import WorldPool
+from pkb.judge.worlds.sandboxed import Sandbox
+from pkb.judge.worlds.world import World
+from pkb.platforms import find_platform
+from pkb.protocol.extension_files import SLOW_IMPORTS
+from pkb.protocol.messages import LoadSolution, Preload
+from pkb.record import Verdict
+from pkb.settings import Limits
+
+
+class Resources:
+    def __init__(self, platform: str, limits: Limits, sandbox: str, profiler: Sequence[str]):
+        self.platform = find_platform(platform)
+        self.limits = limits
+        self.sandbox = Sandbox(sandbox)
+        self.profiler = profiler
+        """A command to start all ranks under."""
+        self.seeds = Seeds()
+        self.references = References()
+        self.unbuildable: dict[str, Failure] = {}
+        """Candidates, by digest, that were found not to compile, and why."""
+        self._nursery: Nursery | None = None
+        self._pool: WorldPool | None = None
+
+    @property
+    def nursery(self) -> Nursery:
+        """The nursery, ready for orders."""
+        nursery = self.begin_nursery()
+        nursery.wait_until_ready()
+        return nursery
+
+    def begin_nursery(self) -> Nursery:
+        """Start the nursery without waiting for it."""
+        if self._nursery is None:
+            self._nursery = Nursery(self.platform, lambda _: [*self.profiler], profiled=bool(self.profiler))
+        return self._nursery
+
+    @property
+    def pool(self) -> WorldPool:
+        self._pool = self._pool or WorldPool(self.nursery, self.sandbox, self.limits)
+        return self._pool
+
+    def close(self) -> None:
+        self.sandbox.close()
+        if self._nursery:
+            self._nursery.close()
+            self._nursery = self._pool = None
+
+    def interrupt(self) -> None:
+        """Make what is under way in another thread fail, since it loses its nursery."""
+        if self._nursery:
+            self._nursery.channel.hang_up()
+
+    def draw_new_seeds(self) -> None:
+        """Forget the secret, so that nothing learnt from earlier judgements helps with the next ones' inputs."""
+        self.seeds, self.references = Seeds(), References()
+
+    def recover(self, failure: Failure) -> None:
+        """Leave nothing to the next judgement that this failure may have spoilt."""
+        is_lost = failure.evidence.check == "nursery"
+        try:
+            if not is_lost and self._pool:
+                self._pool.drop()
+        except Failure:
+            is_lost = True
+        if is_lost:
+            self.close()
+
+    def build(self, setup: Setup, candidate: Candidate, state: State) -> None:
+        """Compile the candidate's extensions unless they are in the cache, while no rank holds a GPU."""
+        if lacking := candidate.backend.find_missing():
+            raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
+        if known := self.unbuildable.pop(candidate.digest, None):
+            raise known
+        state.libraries = find_entry(candidate)
+        if not state.libraries:
+            return
+        self.nursery.order(Preload(list(SLOW_IMPORTS)))
+        if not cache.touch(state.libraries):
+            self.pool.drop()
+            with state.time_phase("build"):
+                build(state.libraries, candidate, self.sandbox, self.nursery, setup.limits)
+
+    @contextmanager
+    def open_candidate_world(self, setup: Setup, state: State) -> Iterator[World]:
+        """Open a started world for a candidate."""
+        with self.pool.take_candidate(setup.world, setup.limits) as world:
+            state.logs = world.logs
+            try:
+                yield world
+            except Wrong:
+                # Its ranks are well: let them leave by themselves.
+                world.end()
+                raise
+
+    def load(self, world: World, setup: Setup, candidate: Candidate, state: State) -> Setup:
+        """Load a candidate, built before, on every rank; return the setup whose weights it can take."""
+        file = world.folder / "candidate.py"
+        file.write_bytes(candidate.source)
+        seconds, extensions = setup.limits.load_s, None
+        if state.libraries:
+            extensions = describe_extensions(candidate, state.libraries, world.folder)
+            seconds += setup.limits.build_s
+        problem = world.copy_file(setup.problem.path)
+        world.ask(LoadSolution(str(problem), str(file), extensions=extensions), "load", seconds)
+        agreed = settle_state(world, setup, self.seeds)
+        state.weights = agreed.state
+        return agreed

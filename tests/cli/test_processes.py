@@ -1,0 +1,101 @@
+"""What only a process of its own can show: how it starts, how signals end it, and what is left of it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.made import make_run
+from helpers.processes import run_process, start_process
+
+PKB = [sys.executable, "-m", "pkb"]
+KERNEL = Path(__file__).parents[2] / "solutions" / "triton" / "1_allreduce_triton.py"
+SPIN = "def solution(tensor):\n    while True: pass\n"
+LIGHT = """
+import json, sys
+from typer.testing import CliRunner
+from pkb.cli import app
+for words in json.loads(sys.argv[1]):
+    ran = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    assert "torch" not in sys.modules, words
+"""
+
+
+def test_python_m_pkb_is_the_command() -> None:
+    ran = run_process([*PKB, "show", "13", "--json"])
+    assert json.loads(ran.stdout)["problem"] == "13_gemm_allreduce", ran.stderr
+    ran = run_process([*PKB, "eval", "1", "--candidate", "/no/such/file.py"])
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "pkb: cannot read the candidate /no/such/file.py: No such file or directory\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    ran = run_process(["bash", "-c", f"set -o pipefail; {' '.join(PKB)} list --json | head -1"])
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[\n", "")
+
+
+def test_verbs_that_only_read_do_not_import_torch(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", ["1_allreduce"])
+    lines = tmp_path / "records.jsonl"
+    words = [
+        ["--help"],
+        ["eval", "--help"],
+        ["list"],
+        ["list", "--markdown"],
+        ["list", "--suite", "kernelbench"],
+        ["show", "77"],
+        ["check", str(KERNEL)],
+        ["report", str(run)],
+        ["export", str(run), "--out", str(lines)],
+        ["import", str(lines), "--run", str(tmp_path / "other")],
+    ]
+    ran = run_process([sys.executable, "-c", LIGHT, json.dumps(words)])
+    assert ran.returncode == 0, ran.stderr
+
+
+@contextmanager
+def spinning_judge(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+    """Start an evaluation; yield it and all its processes once its two ranks spin."""
+    candidate = folder / "spin.py"
+    candidate.write_text(SPIN)
+    command = [*PKB, "eval", "1", "--candidate", str(candidate), "--nproc", "2"]
+    with start_process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as judge:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            family = psutil.Process(judge.pid).children(recursive=True)
+            if sum(_spins(process, judge.pid) for process in family) >= 2:
+                yield judge, family
+                return
+            time.sleep(0.1)
+        raise AssertionError("the ranks never started to spin")
+
+
+def _spins(process: psutil.Process, judge: int) -> bool:
+    try:
+        return process.ppid() != judge and process.cpu_times().user > 1
+    except psutil.NoSuchProcess:
+        # A process that only forked the ranks.
+        return False
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
+def test_however_an_evaluation_is_interrupted_no_rank_is_left(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with spinning_judge(tmp_path) as (judge, family):
+        judge.send_signal(number)
+        _, errors = judge.communicate(timeout=30)
+        _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert judge.returncode == code
+    assert "Traceback" not in errors
+    if number is signal.SIGINT:
+        assert errors.strip() == "interrupted: 0 of 1 judged, no rank left running"
