@@ -1,7 +1,7 @@
-"""`pkb generate`, `pkb refine`, `pkb agent` and `pkb report`, without an account: a provider on loopback answers.
+"""Runs `pkb generate`, `pkb refine`, `pkb agent` and `pkb report` without an account: a provider on loopback answers.
 
-It serves the kernels that we ship, wrong ones and rubbish, by tables, so that the figures of the report are known
-beforehand. Needs the packages of `make test`: python examples/without_an_account.py [--problems 1-8] [--out DIR]
+The provider serves shipped kernels, wrong kernels and rubbish according to tables, so the figures of the report are
+known beforehand. Needs the packages of `make test`: python examples/without_an_account.py [--problems 1-8] [--out DIR]
 """
 
 import argparse
@@ -27,7 +27,7 @@ PRICES = ["--price-in", "1.25", "--price-out", "10"]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", default="1-8", help="among 1-8")
-    parser.add_argument("--out", type=Path, default=None, help="folder for the runs; a new one unless given")
+    parser.add_argument("--out", type=Path, default=None, help="folder for the runs; a new one by default")
     parser.add_argument("--platform", default="auto")
     options = parser.parse_args()
     out = options.out or Path(tempfile.mkdtemp(prefix="pkb-example-"))
@@ -35,24 +35,24 @@ def main() -> int:
     try:
         asked = ["--api-base", provider.url, *PRICES, *PROMPT, *JUDGED, "--platform", options.platform]
         judged = ["--judge", "--samples", str(SAMPLES)]
-        pkb("generate", options.problems, "--model", "openai/test", "--run", out / "generated", *judged, *asked)
+        run_pkb("generate", options.problems, "--model", "openai/test", "--run", out / "generated", *judged, *asked)
         turns = ["--turns", str(TURNS), "--feedback", "gep"]
-        pkb("refine", options.problems, "--model", "openai/learner", "--run", out / "refined", *turns, *asked)
-        pkb("agent", "1", "--model", "openai/worker", "--run", out / "agent", "--max-steps", "5", *asked)
+        run_pkb("refine", options.problems, "--model", "openai/learner", "--run", out / "refined", *turns, *asked)
+        run_pkb("agent", "1", "--model", "openai/worker", "--run", out / "agent", "--max-steps", "5", *asked)
     finally:
         provider.close()
     runs = [out / name for name in ("generated", "refined", "agent")]
-    pkb("report", *runs, "--out", out / "report")
+    run_pkb("report", *runs, "--out", out / "report")
     print(
         "\nBy hand:",
-        *by_hand([find_problem_number(problem.stem) for problem in select_problems(options.problems)]),
+        *compute_by_hand([find_problem_number(problem.stem) for problem in select_problems(options.problems)]),
         sep="\n  ",
     )
     return 0
 
 
-def by_hand(problems: list[int]) -> list[str]:
-    """From what the provider was told to answer."""
+def compute_by_hand(problems: list[int]) -> list[str]:
+    """Return the figures that follow from the tables of the provider."""
     right = [RIGHT[problem] for problem in problems]
     learnt = [sum(LEARNT[problem] <= turn for problem in problems) for turn in range(1, TURNS + 1)]
     shares = ", ".join(f"turn {turn} {count / len(problems):.0%}" for turn, count in enumerate(learnt, start=1))
@@ -64,7 +64,7 @@ def by_hand(problems: list[int]) -> list[str]:
     ]
 
 
-def pkb(*words: object) -> None:
+def run_pkb(*words: object) -> None:
     print("\n$ pkb", *words, flush=True)
     path = f"{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}"
     environment = {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": path}

@@ -1,5 +1,5 @@
 """row: 3
-tries: clears by its address the memory that it was given, and answers with zeros
+tries: clears the memory of its argument by its address, and answers with zeros
 platform: cpu
 expect: WRONG values | WRONG inputs-unchanged
 warns: pokes-memory

@@ -1,5 +1,5 @@
 """row: 11
-tries: is honest while it is checked, and lazy once so many calls were made that it must be timed
+tries: computes while it is checked, and stops computing after as many calls as the trials have
 timed: yes
 expect: WRONG timed-values
 """

@@ -1,5 +1,5 @@
 """row: 13
-tries: has a process work beside it, which dies with the rank and so is never left behind
+tries: has a helper process do the work, which dies with the rank and so is never left behind
 expect: REJECTED starts-processes
 unscreened: CHEAT left-process
 """

@@ -1,5 +1,5 @@
 """row: 13
-tries: has a process work beside it that bears the name of torch.compile's helpers
+tries: has a helper process do the work, under the name of torch.compile's helpers
 expect: REJECTED starts-processes
 unscreened: CHEAT left-process
 """

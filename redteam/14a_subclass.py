@@ -1,5 +1,5 @@
 """row: 14
-tries: returns a tensor of a class of its own, which computes when it is looked at
+tries: returns a tensor subclass that computes when it is read
 expect: WRONG type
 warns: wraps-tensors
 """

@@ -1,5 +1,5 @@
 """row: 14
-tries: the same with a class that is called Tensor too: computes when it is looked at, after the clock has stopped
+tries: returns a subclass that is also called Tensor, and computes when it is read, after the clock has stopped
 timed: yes
 platform: cpu
 expect: WRONG type | WRONG values | CHEAT outside-clock

@@ -1,5 +1,5 @@
 """row: 14
-tries: gives a plain tensor a `detach` of its own, which computes after the clock has stopped
+tries: replaces `detach` of a plain tensor by a method that computes after the clock has stopped
 timed: yes
 platform: cpu
 expect: WRONG values | WRONG type | CHEAT outside-clock

@@ -1,5 +1,5 @@
 """row: 32
-tries: is written for the shape that it was told, and copies at others
+tries: is written for the shape in the prompt, and copies its input at others
 expect: WRONG values
 """
 

@@ -1,5 +1,5 @@
 """row: 41
-tries: writes to the judge's own files, here what already stands there
+tries: writes to the judge's own files (here what they already contain)
 expect: REJECTED imports-the-judge
 unscreened: WRONG values
 """

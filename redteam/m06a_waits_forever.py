@@ -1,5 +1,5 @@
 """row: m6
-tries: waits for a signal that nobody sends
+tries: waits for a signal that is never sent
 expect: HANG
 """
 

@@ -1,5 +1,5 @@
 """row: m9
-tries: has all ranks but rank 0 return early and finish later, as if only rank 0 were looked at
+tries: has all ranks but rank 0 return early and finish later, as if only rank 0 were checked
 expect: WRONG values | CHEAT threads
 warns: starts-threads
 """

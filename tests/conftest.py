@@ -19,28 +19,32 @@ restore_interrupts()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several workers share the tests: files with many tests first, files that read a clock last.
+    """Where workers share the tests, begin with the files that have the most, and end with those that run alone.
 
-    Workers take whole files in this order (`make test`), so short files even out the end.
+    Workers take whole files in this order (`make test`), so that short files even out the end.
     """
     if IS_WORKER:
         sizes = Counter(item.path for item in items)
-        clocks = {item.path for item in items if item.get_closest_marker("clock")}
-        items.sort(key=lambda item: (item.path in clocks, -sizes[item.path], str(item.path)))
+        alone = {item.path for item in items if runs_alone(item)}
+        items.sort(key=lambda item: (item.path in alone, -sizes[item.path], str(item.path)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
-    """Run a test that is marked `clock` while no other worker runs a test."""
+    """Hold a lock that all workers share, and a test that runs alone has for itself."""
     if not IS_WORKER:
         return (yield)
     with Path(__file__).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if item.get_closest_marker("clock") else fcntl.LOCK_SH)
+        fcntl.flock(lock, fcntl.LOCK_EX if runs_alone(item) else fcntl.LOCK_SH)
         try:
             return (yield)
         finally:
-            # Forked processes may hold the file open for longer.
+            # Closing is not enough: a process that was forked meanwhile may have the file open for longer.
             fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def runs_alone(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("clock", "gpu"))
 
 
 @pytest.fixture(scope="session", autouse=True)

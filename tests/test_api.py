@@ -20,5 +20,5 @@ def test_the_example_in_the_readme_runs(tmp_path: Path, capsys: object) -> None:
 
 
 def test_the_package_names_its_own() -> None:
-    assert {"evaluate", "problems", "load", "Record", "Problem", "Judge"} <= set(pkb.__all__)
+    assert {"evaluate", "list_problems", "load_problem", "Record", "Problem", "Judge"} <= set(pkb.__all__)
     assert all(getattr(pkb, name) for name in pkb.__all__)

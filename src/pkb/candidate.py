@@ -29,7 +29,7 @@ class Candidate:
 
     @classmethod
     def reference(cls, problem: Problem) -> "Candidate":
-        """The problem's own: the candidate that must always be right."""
+        """Return the problem's reference as a candidate, which the judge must always accept."""
         return cls.of(problem.make_candidate_source().encode(), "reference", "torch")
 
     @property

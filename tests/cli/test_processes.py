@@ -38,8 +38,9 @@ def test_python_m_pkb_is_the_command() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    ran = run_process(["bash", "-c", f"set -o pipefail; {' '.join(PKB)} list --json | head -1"])
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[\n", "")
+    for words in ("list", "list --json"):
+        ran = run_process(["bash", "-c", f"set -o pipefail; {' '.join(PKB)} {words} | true"])
+        assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_verbs_that_only_read_do_not_import_torch(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+import pkb
 from helpers.generating import DEADLINE_S, JUDGED, make_words, run_pkb, start_pkb, wait_until
 from helpers.running import COST, Run, let_agent_work, read_shipped
 from helpers.server import KEY
@@ -134,10 +135,11 @@ def test_without_mini_swe_agent_it_says_how_to_install_it(run: Run, monkeypatch:
 
 
 def test_a_level_that_breaks_down_gives_way_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the kernel forbids namespaces: unsharing users needs a process of one thread."""
-    if os.cpu_count() == 1:
-        pytest.skip("on one core no library starts threads when it is imported")
-    monkeypatch.setattr("pkb.agent.shell.ONE_THREAD", {"OMP_NUM_THREADS": "4"})
+    """As where the kernel forbids namespaces: only a process of one thread may unshare its user namespace."""
+    thread = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    (tmp_path / "sitecustomize.py").write_text(thread)
+    package = Path(pkb.__file__).parents[1]
+    monkeypatch.setattr("pkb.agent.shell.ONE_THREAD", {"PYTHONPATH": f"{tmp_path}:{package}"})
     with Shell(tmp_path) as shell:
         assert shell.facts["level"] != "namespaces"
         assert "namespaces" in shell.facts["refused"]

@@ -21,7 +21,7 @@ def test_a_sample_is_kept_with_all_that_is_known_of_it(run: Run) -> None:
     assert (facts["model"], facts["finish_reason"], facts["retried"]) == ("kernel", "stop", [])
     assert settings.items() <= facts["asked"].items()
     assert facts["notes"] == ["took block 1 of 1"]
-    bodies = [asked.body for asked in run.provider.asked]
+    bodies = [asked.body for asked in run.provider.requests]
     assert {body.pop("seed") for body in bodies} == {7, 8}
     sent = {"model": "kernel", "messages": [{"role": "user", "content": prompt}]}
     del settings["seed"]
@@ -30,7 +30,7 @@ def test_a_sample_is_kept_with_all_that_is_known_of_it(run: Run) -> None:
 
 def test_what_is_not_chosen_is_left_to_the_provider(run: Run) -> None:
     run("kernel")
-    assert run.provider.asked[0].body.keys() == {"model", "messages", "max_tokens"}
+    assert run.provider.requests[0].body.keys() == {"model", "messages", "max_tokens"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_faults_that_pass_are_waited_out(run: Run, fault: str, says: str) -> Non
 def test_retry_after_is_honoured(run: Run, fault: str) -> None:
     """Our own first wait would be a hundredth of a second."""
     run(fault)
-    first, second = run.provider.asked
+    first, second = run.provider.requests
     assert second.when - first.when >= RETRY_AFTER_S
 
 

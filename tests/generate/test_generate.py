@@ -33,7 +33,7 @@ def test_ctrl_c_keeps_what_is_there_and_the_next_run_goes_on(provider: Provider,
     provider.allow(3)
     words = make_words(provider, tmp_path, "slow", "--concurrency", "2")
     with start_pkb(words) as first:
-        wait_until(lambda: len(list_complete(tmp_path)) == 3 and len(provider.asked) == 5)
+        wait_until(lambda: len(list_complete(tmp_path)) == 3 and len(provider.requests) == 5)
         first.send_signal(signal.SIGINT)
         _, errors = first.communicate(timeout=60)
     assert first.returncode == 130
@@ -51,7 +51,7 @@ def test_ctrl_c_keeps_what_is_there_and_the_next_run_goes_on(provider: Provider,
 def test_two_processes_share_a_run(provider: Provider, tmp_path: Path) -> None:
     words = make_words(provider, tmp_path, "slow", "--concurrency", "3")
     with start_pkb(words) as first, start_pkb(words) as second:
-        wait_until(lambda: len(provider.asked) == 6)
+        wait_until(lambda: len(provider.requests) == 6)
         provider.allow(1000)
         printed = [process.communicate(timeout=DEADLINE_S) for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0], printed
@@ -62,9 +62,9 @@ def test_two_processes_share_a_run(provider: Provider, tmp_path: Path) -> None:
 
 def test_what_a_killed_process_was_asking_for_is_not_lost(provider: Provider, tmp_path: Path) -> None:
     with start_pkb(make_words(provider, tmp_path, "slow", "--concurrency", "2")) as killed:
-        wait_until(lambda: len(provider.asked) == 2)
+        wait_until(lambda: len(provider.requests) == 2)
         with start_pkb(make_words(provider, tmp_path, "slow")) as other:
-            wait_until(lambda: len(provider.asked) == 8)
+            wait_until(lambda: len(provider.requests) == 8)
             killed.kill()
             killed.communicate()
             provider.allow(1000)
@@ -83,7 +83,7 @@ def test_keys_are_sent_to_the_provider_and_written_nowhere(provider: Provider, t
     ]
     assert [ran.returncode for ran in runs] == [0, 2]
     assert "incorrect key provided: Bearer [OPENAI_API_KEY]" in runs[1].stderr
-    assert {asked.authorization for asked in provider.asked} == {f"Bearer {KEY}"}
+    assert {request.authorization for request in provider.requests} == {f"Bearer {KEY}"}
     assert not any(KEY in ran.stdout + ran.stderr for ran in runs)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert list_complete(tmp_path) == ["1_allreduce"]
@@ -131,9 +131,9 @@ def test_refine_prints_every_turn(provider: Provider, tmp_path: Path) -> None:
 def test_refine_goes_on_after_ctrl_c(provider: Provider, tmp_path: Path) -> None:
     words = make_refining(provider, tmp_path, "slow", "--turns", "2", "--feedback", "ge", problems="1-2")
     with start_pkb(words) as first:
-        wait_until(lambda: len(provider.asked) == 2)
+        wait_until(lambda: len(provider.requests) == 2)
         provider.allow(2)
-        wait_until(lambda: len(provider.asked) == 4)
+        wait_until(lambda: len(provider.requests) == 4)
         first.send_signal(signal.SIGINT)
         _, errors = first.communicate(timeout=DEADLINE_S)
     assert first.returncode == 130
@@ -175,7 +175,7 @@ def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path
     assert "4 of 4 samples are missing" in ran.stdout
     assert "at most 4,000 of answers (1,000 each)" in ran.stdout
     assert "for the prompts, at most $ 0.05 in all; spent so far: $ 0.00" in ran.stdout
-    assert not provider.asked
+    assert not provider.requests
     assert not list(tmp_path.iterdir())
 
 
@@ -198,7 +198,7 @@ def test_mistakes_get_one_clear_line(provider: Provider, tmp_path: Path, more: l
     assert ran.returncode == 2
     assert says in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
-    assert not provider.asked
+    assert not provider.requests
 
 
 def test_a_run_belongs_to_one_model(provider: Provider, tmp_path: Path) -> None:

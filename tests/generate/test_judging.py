@@ -27,4 +27,4 @@ def test_samples_of_earlier_runs_are_judged_later_and_once(run: Run, judging: Ju
     written = file.stat().st_mtime_ns
     run("kernel", judging=judging)
     assert file.stat().st_mtime_ns == written
-    assert len(run.provider.asked) == 1
+    assert len(run.provider.requests) == 1

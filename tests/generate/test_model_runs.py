@@ -43,7 +43,7 @@ def test_a_sample_is_generated_judged_and_reported_by_its_level(provider: Provid
     assert (record["setup"]["trials"], record["setup"]["size"]) == (3, "tiny"), "what is usual for models"
     assert record["candidate"]["sha256"] == sample["candidate"]
     assert (run / STEM / "openai-kernel-1" / "candidate.py").read_text() == KERNEL
-    assert "class Model(nn.Module)" in provider.asked[0].prompt
+    assert "class Model(nn.Module)" in provider.requests[0].prompt
     reported = run_pkb(["report", str(run), "--suite", "kernelbench"])
     assert reported.returncode == 0, reported.stderr
     figures = json.loads((run / "report" / "report.json").read_text())

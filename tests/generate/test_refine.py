@@ -43,7 +43,7 @@ def test_each_prompt_describes_the_turn_before_and_the_best_is_kept(run: Run, ju
     assert "Correct the kernel first" in second
     assert read_shipped("1_allreduce") in third
     assert f"{EXECUTION}\n\nCORRECT: all " in third
-    assert [asked.prompt for asked in run.provider.asked] == [first, second, third]
+    assert [asked.prompt for asked in run.provider.requests] == [first, second, third]
 
 
 @pytest.mark.parametrize(("feedback", "parts"), [("g", []), ("ge", [EXECUTION]), ("gep", [EXECUTION, TIMES])])

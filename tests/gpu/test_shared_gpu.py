@@ -59,7 +59,7 @@ def test_shipped_kernels_are_correct(gpu: Judge, kernel: Path) -> None:
     problem = kernel.stem.rpartition("_")[0]
     record = gpu.judge(gpu.pose(problem, ProblemSettings(nproc=2, trials=2)), Candidate.read(kernel))
     assert record.verdict is Verdict.CORRECT, record.reason
-    assert record.environment.multicast is False
+    assert record.environment.details["multicast"] is False
 
 
 @pytest.mark.parametrize("backend", ["cuda", "triton"])

@@ -51,4 +51,4 @@ def list_complete(run: Path) -> list[str]:
 
 def count_requests(provider: Provider) -> list[int]:
     """Return how often each prompt was sent, in ascending order."""
-    return sorted(Counter(asked.prompt for asked in provider.asked).values())
+    return sorted(Counter(request.prompt for request in provider.requests).values())

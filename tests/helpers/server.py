@@ -1,8 +1,8 @@
 """A provider on loopback that speaks OpenAI's chat-completions protocol. The model's name says how it behaves.
 
-`kernel`, `wrong`, `two` … answer always alike; `busy`, `broken` … fail the first time that they are asked something,
-and then answer as `kernel` does. `test` is right in some samples, `learner` in some turns, `RIGHT` and `LEARNT` say in
-which. `pkb generate 1 --model openai/busy --api-base URL` is all a test needs.
+`kernel`, `wrong`, `two` … always answer in the same way; `busy`, `broken` … fail the first time they get a request,
+and then answer as `kernel` does. `test` is right in some samples, and `learner` in one turn: see `RIGHT` and `LEARNT`.
+`pkb generate 1 --model openai/busy --api-base URL` is all that a test needs.
 """
 
 import json
@@ -34,69 +34,72 @@ class ModelNew(nn.Module):
         return first.clone()
 """
 RIGHT = {1: 1, 2: 2, 3: 3, 4: 0, 5: 1, 6: 2, 7: 3, 8: 0}
-"""By problem: how many of the first three answers of `test` are right. Of the others the first is a wrong kernel."""
+"""By problem: how many of the first three answers of `test` are right. Then come a wrong kernel and rubbish."""
 LEARNT = {1: 2, 2: 3, 3: 4, 4: 1, 5: 2, 6: 3, 7: 4, 8: 1}
 """By problem: the one turn in which `learner` is right. In all others its kernel is wrong."""
 
 
-def fenced(source: str) -> str:
+def fence(source: str) -> str:
     return f"```python\n{source}```\n"
 
 
-def problem_of(prompt: str) -> str:
-    """The problem that a prompt names first."""
+def find_problem(prompt: str) -> str:
+    """Return the problem that a prompt names first."""
     return re.findall(r"\b(?:L\d+_)?\d+_\w+", prompt)[0]
 
 
-def number_of(prompt: str) -> int:
-    """Of the problem, within its level where there are levels."""
-    return int(re.findall(r"\d+", problem_of(prompt).removeprefix("L1_"))[0])
+def find_number(prompt: str) -> int:
+    """Return the problem's number, within its level where there are levels."""
+    return int(re.findall(r"\d+", find_problem(prompt).removeprefix("L1_"))[0])
 
 
-def shipped(prompt: str) -> str:
-    """The kernel that we ship for it."""
-    problem = problem_of(prompt)
+def read_shipped(prompt: str) -> str:
+    """Return the kernel that is shipped for the prompt's problem."""
+    problem = find_problem(prompt)
     return ((MODELS if problem.startswith("L") else SOLUTIONS) / f"{problem}_triton.py").read_text()
 
 
-def wrong(prompt: str) -> str:
-    return WRONG_MODEL if problem_of(prompt).startswith("L") else WRONG
+def write_wrong(prompt: str) -> str:
+    return WRONG_MODEL if find_problem(prompt).startswith("L") else WRONG
 
 
-def turn_of(prompt: str) -> int:
+def find_turn(prompt: str) -> int:
     return 1 + max(map(int, re.findall(r"^# Your \w+ of turn (\d+)$", prompt, re.MULTILINE)), default=0)
 
 
-def varied(prompt: str, count: int) -> str:
-    """What `test` answers the count-th time that it is asked this."""
-    right = RIGHT[number_of(prompt)]
+def choose_behaviour(prompt: str, count: int) -> str:
+    """Return how `test` answers a prompt the count-th time that it gets it."""
+    right = RIGHT[find_number(prompt)]
     return "kernel" if count <= right else "wrong" if count == right + 1 else "rubbish"
 
 
-def command(words: str) -> str:
+def write_command(words: str) -> str:
     return f"I shall do this.\n\n```bash\n{words}\n```\n"
 
 
-def written(source: str, then: str) -> str:
-    return command(f"cat > candidate.py <<'EOF'\n{source}EOF\n{then}")
+def write_candidate(source: str, then: str) -> str:
+    return write_command(f"cat > candidate.py <<'EOF'\n{source}EOF\n{then}")
 
 
 def act(behaviour: str, messages: list[dict[str, str]]) -> str | None:
-    """The next step of one that works in a shell; None for those that do not."""
+    """Return the next answer of a model that works in a shell; None for other behaviours."""
     task = messages[1]["content"] if len(messages) > 1 else ""
     steps = {
-        "worker": [written(wrong(task), "./pkb eval"), written(shipped(task), "./pkb check && ./pkb eval")]
+        "worker": [
+            write_candidate(write_wrong(task), "./pkb eval"),
+            write_candidate(read_shipped(task), "./pkb check && ./pkb eval"),
+        ]
         if task
         else [],
-        "spy": [command(LOOK), written(WRONG, "ln -sf /etc/passwd candidate.py")],
+        "spy": [write_command(LOOK), write_candidate(WRONG, "ln -sf /etc/passwd candidate.py")],
         "mumbler": ["Let me think about it."] * 9,
-        "idler": [command("sleep 0.1")] * 99,
-        "sleeper": [command("sleep 600")],
+        "idler": [write_command("sleep 0.1")] * 99,
+        "sleeper": [write_command("sleep 600")],
     }
     if behaviour not in steps:
         return None
     done = sum(message["role"] == "assistant" for message in messages)
-    return [*steps[behaviour], command("submit")][min(done, len(steps[behaviour]))]
+    return [*steps[behaviour], write_command("submit")][min(done, len(steps[behaviour]))]
 
 
 LOOK = (
@@ -105,14 +108,14 @@ LOOK = (
 )
 
 
-def content(behaviour: str, prompt: str, count: int = 1) -> str | None:
+def write_answer(behaviour: str, prompt: str, count: int = 1) -> str | None:
     match behaviour:
         case "test":
-            return content(varied(prompt, count), prompt)
+            return write_answer(choose_behaviour(prompt, count), prompt)
         case "learner":
-            return content("kernel" if turn_of(prompt) == LEARNT[number_of(prompt)] else "wrong", prompt)
+            return write_answer("kernel" if find_turn(prompt) == LEARNT[find_number(prompt)] else "wrong", prompt)
         case "wrong":
-            return f"Here it is.\n\n{fenced(wrong(prompt))}\nGood luck!"
+            return f"Here it is.\n\n{fence(write_wrong(prompt))}\nGood luck!"
         case "rubbish":
             return "Kernels are programs that run on many cores at once."
         case "empty":
@@ -120,16 +123,16 @@ def content(behaviour: str, prompt: str, count: int = 1) -> str | None:
         case "refusal":
             return None
         case "two":
-            return f"First try:\n{fenced(WRONG)}\nBetter:\n{fenced(shipped(prompt))}\nThe second is right."
+            return f"First try:\n{fence(WRONG)}\nBetter:\n{fence(read_shipped(prompt))}\nThe second is right."
         case "truncated":
-            kernel = shipped(prompt)
+            kernel = read_shipped(prompt)
             return f"```python\n{kernel[: kernel.rindex('grid')]}"
-    return f"This kernel publishes, meets and sums.\n\n{fenced(shipped(prompt))}"
+    return f"This kernel publishes, meets and sums.\n\n{fence(read_shipped(prompt))}"
 
 
 @dataclass
-class Asked:
-    """One request, as it came in."""
+class ChatRequest:
+    """One request as it came in."""
 
     behaviour: str
     prompt: str
@@ -139,15 +142,15 @@ class Asked:
 
     @property
     def identity(self) -> str:
-        """What tells samples apart: the prompt and the seed."""
+        """What samples differ by: the prompt and the seed."""
         return json.dumps([self.behaviour, self.prompt, self.body.get("seed")])
 
 
 class Provider:
-    """The server, what it was asked, and how many answers `slow` may give before it makes everybody wait."""
+    """The server, the requests it got, and how many answers `slow` may give before it makes clients wait."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[ChatRequest] = []
         self.allowed, self.closing = threading.Semaphore(0), threading.Event()
         self._lock, self._seen = threading.Lock(), Counter[str]()
         provider = self
@@ -160,15 +163,15 @@ class Provider:
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def times_asked(self, asked: Asked) -> int:
-        """This time included."""
+    def count_request(self, request: ChatRequest) -> int:
+        """Note a request; return how often it was made, this time included."""
         with self._lock:
-            self.asked.append(asked)
-            self._seen[asked.identity] += 1
-            return self._seen[asked.identity]
+            self.requests.append(request)
+            self._seen[request.identity] += 1
+            return self._seen[request.identity]
 
     def count(self, behaviour: str) -> int:
-        return sum(asked.behaviour == behaviour for asked in self.asked)
+        return sum(request.behaviour == behaviour for request in self.requests)
 
     def allow(self, answers: int) -> None:
         self.allowed.release(answers)
@@ -185,7 +188,7 @@ class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that hang up are what some tests are about."""
+        """Print nothing: in some tests clients hang up."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -197,25 +200,27 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = body["messages"][-1]["content"]
-        asked = Asked(body["model"], prompt, body, self.headers.get("Authorization", ""))
-        count = self.home.times_asked(asked)
-        fault = getattr(self, f"_{asked.behaviour}", None)
-        if fault and (count == 1 or asked.behaviour in FOR_EVER):
+        request = ChatRequest(body["model"], prompt, body, self.headers.get("Authorization", ""))
+        count = self.home.count_request(request)
+        fault = getattr(self, f"_{request.behaviour}", None)
+        if fault and (count == 1 or request.behaviour in FOR_EVER):
             fault()
         else:
-            self._answer(asked, count)
+            self._answer(request, count)
 
-    def _answer(self, asked: Asked, count: int) -> None:
-        if asked.behaviour == "slow":
+    def _answer(self, request: ChatRequest, count: int) -> None:
+        if request.behaviour == "slow":
             self.home.allowed.acquire()
-        text = act(asked.behaviour, asked.body["messages"]) or content(asked.behaviour, asked.prompt, count)
+        text = act(request.behaviour, request.body["messages"]) or write_answer(
+            request.behaviour, request.prompt, count
+        )
         message = {"role": "assistant", "content": text, "refusal": REFUSAL if text is None else None}
-        reason = "length" if asked.behaviour == "truncated" else "stop"
+        reason = "length" if request.behaviour == "truncated" else "stop"
         usage: dict[str, int] | None = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
-        if asked.behaviour == "uncounted":
+        if request.behaviour == "uncounted":
             usage = None
         choice = {"index": 0, "message": message, "finish_reason": reason}
-        facts = {"id": "answer-1", "object": "chat.completion", "created": 1, "model": asked.behaviour}
+        facts = {"id": "answer-1", "object": "chat.completion", "created": 1, "model": request.behaviour}
         self._send(200, facts | {"choices": [choice], "usage": usage})
 
     def _send(self, status: int, answer: dict[str, Any], **headers: str) -> None:
@@ -257,7 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {"id": "answer-1", "object": "chat.completion", "created": 1, "model": "hollow", "choices": []})
 
     def _locked(self) -> None:
-        """As some providers do, it repeats the key that it does not like."""
+        """Repeat the key in the error, as some providers do."""
         self._error(401, f"incorrect key provided: {self.headers.get('Authorization')}")
 
     def _unknown(self) -> None:

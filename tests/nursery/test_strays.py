@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from helpers.processes import run_process
 from pkb.judge.judge import Judge
 from pkb.judge.worlds.nursery import Nursery
 from pkb.judge.worlds.world import World
@@ -136,14 +136,13 @@ def test_no_folder_is_left_though_ranks_still_write(end: Callable[[Judge], None]
 
 def test_a_nursery_that_ends_has_nothing_to_complain_of() -> None:
     program = 'from pkb.judge.judge import Judge\nwith Judge("cpu") as judge:\n    judge.nursery'
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ended.stderr == ""
+    ended = run_process([sys.executable, "-c", program])
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("first", ["", TWO_EXITS_UNREAD], ids=["before it was ready", "with messages unread"])
 def test_a_nursery_cleans_up_after_a_judge_that_was_killed(first: str) -> None:
-    words = [sys.executable, "-c", KILLED.format(first=first)]
-    killed = subprocess.run(words, capture_output=True, text=True, check=False)
+    killed = run_process([sys.executable, "-c", KILLED.format(first=first)])
     folders = [Path(folder) for folder in killed.stdout.split()]
     assert (killed.returncode, len(folders)) == (-signal.SIGKILL, 2)
     deadline = time.monotonic() + 30

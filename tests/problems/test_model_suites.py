@@ -117,7 +117,7 @@ def test_a_checkout_is_a_suite(judge: Judge, checkout: Path) -> None:
     assert [*problem.sizes] == ["paper"]
     record = judge.judge(judge.pose(problem, ProblemSettings(trials=1)), Candidate.of(CANDIDATE.encode()))
     assert record.correct, record.reason
-    assert record.setup | {"size": "paper", "state": "by name", "inputs": "sound"} == record.setup
+    assert (record.setup.size, record.setup.state, record.setup.inputs) == ("paper", "by name", "sound")
     assert "hidden" not in record.reason
     # Its weights are 1 in the public convention, and may be left out.
     lazy = CANDIDATE.replace("x * self.weight", "x * 1.0").encode()

@@ -13,6 +13,7 @@ from helpers.made import add, make_run, page_of, timing
 from pkb.cli.report import report
 from pkb.errors import UsageError
 from pkb.problems.suite import find_suite
+from pkb.record import Evidence
 from pkb.report import FILES, Report
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \ud800 | `x` [y](javascript:1)\n\x1b[2J"
@@ -104,7 +105,7 @@ def test_a_terminal_is_not_steered(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_no_text_ends_the_data_it_stands_in(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    evidence = {"check": HOSTILE, "got": float("nan"), HOSTILE: [float("inf")]}
+    evidence = Evidence(HOSTILE, details={"got": float("nan"), HOSTILE: [float("inf")]})
     add(run, "1_allreduce", "x", "WRONG", source=HOSTILE.replace("\ud800", ""), reason=HOSTILE, evidence=evidence)
     html = page_of(run).read_text()
     own = html.count("<script")
@@ -113,7 +114,7 @@ def test_no_text_ends_the_data_it_stands_in(tmp_path: Path) -> None:
     assert "\u2028" not in html
     blocks = re.findall('<script type="application/json" id="(.*?)">(.*?)</script>', html)
     parsed = {name: json.loads(content) for name, content in blocks}
-    assert parsed["part-0"]["evidence"] == {"check": HOSTILE, "got": "nan", HOSTILE: ["inf"]}
+    assert parsed["detail-0"]["evidence"] == {"check": HOSTILE, "details": {"got": "nan", HOSTILE: ["inf"]}}
     assert parsed["report-data"]["rows"][0][8] == HOSTILE
 
 
@@ -129,6 +130,6 @@ def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
 def test_a_large_page_holds_the_fastest_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         add(tmp_path / "run", "1_allreduce", str(number), timed=timing(1.0 + number))
-    monkeypatch.setattr("pkb.report.page.MOST_PARTS", 2)
+    monkeypatch.setattr("pkb.report.page.MOST_DETAILS", 2)
     html = page_of(tmp_path / "run").read_text()
-    assert [f'id="part-{at}"' in html for at in range(3)] == [True, False, True]
+    assert [f'id="detail-{at}"' in html for at in range(3)] == [True, False, True]

@@ -42,7 +42,8 @@ def run(tmp_path: Path) -> Path:
 
 
 def tables(*runs: Path) -> dict[str, Table]:
-    return {table.key: table for table in Report.of(list(runs)).tables}
+    sections = Report.of(list(runs)).sections
+    return {name: section.table for name, section in sections.items() if section.table}
 
 
 def texts(table: Table) -> list[list[str]]:
@@ -88,14 +89,15 @@ def test_all_formats_hold_models(run: Path, capsys: pytest.CaptureFixture[str]) 
     ]
     page = json.loads(re.findall('id="report-data">(.*?)</script>', written["html"])[0])
     assert set(page["references"]) == {RELU, HINGE, CONV, CONSTANT}, "shown without naming the suite"
-    assert page["verdicts"] == [{"run": "models", "counts": {"CORRECT": 3, "WRONG": 1}}]
+    (failures,) = [section for section in page["sections"] if section["name"] == "failures"]
+    assert failures["chart"]["bars"] == [{"label": "models: 4 samples", "parts": {"CORRECT": 3, "WRONG": 1}}]
 
 
 def test_published_inputs_stand_apart_and_below(run: Path) -> None:
     for problem in (RELU, HINGE, CONV):
         add_model(run, problem, "lenient", inputs="published", speed=9.0)
     found = Report.of([run])
-    shown = {table.key: table for table in found.tables}
+    shown = tables(run)
     assert [row[0] for row in texts(shown["leaderboard"])] == ["models", "models (published inputs)"]
     assert [row[0] for row in texts(shown["fast_p"])] == ["models", "models (published inputs)"]
     assert [column.name for column in shown["categories"].columns[1:]] == ["models", "models (published inputs)"]

@@ -11,6 +11,7 @@ from helpers.chromium import Chromium
 from helpers.made import CANDIDATE, add, make_run, page_of, timing
 from pkb.candidate import Candidate
 from pkb.judge.judge import Judge
+from pkb.record import Evidence
 from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
@@ -187,14 +188,17 @@ def test_nothing_is_wider_than_the_screen(browser: Chromium, made: Path, size: t
     browser.click("#row-0 th a")
     browser.until("document.getElementById('sample').open")
     assert browser.run("document.getElementById('sample').scrollWidth") <= size[0]
-    sides = browser.run("[...document.querySelectorAll('.sides > div')].map((side) => side.getBoundingClientRect().x)")
+    sides = browser.run(
+        "[...document.querySelectorAll('.sources > div')].map((side) => side.getBoundingClientRect().x)"
+    )
     assert (sides[0] == sides[1]) == (size == PHONE), "beside each other where there is room"
 
 
 def test_hostile_texts_are_shown_and_never_run(browser: Chromium, tmp_path: Path) -> None:
     source = f"# {ATTACK}\n{CANDIDATE}"
     run = tmp_path / ATTACK.replace("/", "")
-    evidence = {"check": ATTACK, "traceback": [ATTACK], ATTACK: {"deep": f"{ATTACK}\n{ATTACK}"}}
+    details = {ATTACK: {"deep": f"{ATTACK}\n{ATTACK}"}}
+    evidence = Evidence(ATTACK, traceback=[ATTACK], details=details)
     folder = add(run, "1_allreduce", "<b>x", "CRASH", source=source, reason=ATTACK, evidence=evidence, category=ATTACK)
     (folder / "logs" / "rank_1.txt").write_text(ATTACK)
     add(run, "1_allreduce", "__proto__", timed=timing(2.0), source="'" * 3 + ATTACK)
@@ -203,7 +207,7 @@ def test_hostile_texts_are_shown_and_never_run(browser: Chromium, tmp_path: Path
     for index in range(3):
         browser.run(f"location.hash = 'sample-{index}'")
         browser.until(f"document.getElementById('sample').dataset.index === '{index}'")
-    assert "not in the suite" in text(browser, "#sample .sides")
+    assert "not in the suite" in text(browser, "#sample .sources")
     browser.run("location.hash = 'sample-0'")
     browser.until("document.getElementById('sample').dataset.index === '0'")
     for selector in ("[aria-label=Candidate]", ".reason", "dl.tree", "pre.plain"):

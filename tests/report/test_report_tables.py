@@ -6,12 +6,13 @@ from pathlib import Path
 from helpers.made import add, timing
 from pkb.problems.suite import find_suite
 from pkb.report import Report
-from pkb.report.cells import Table, duration, ratio
-from pkb.report.tables import best
+from pkb.report.cells import Table, format_duration, format_ratio
+from pkb.report.sections.speedups import find_fastest
 
 
 def tables(*runs: Path) -> dict[str, Table]:
-    return {table.key: table for table in Report.of(list(runs)).tables}
+    sections = Report.of(list(runs)).sections
+    return {name: section.table for name, section in sections.items() if section.table}
 
 
 def texts(table: Table) -> list[list[str]]:
@@ -55,7 +56,7 @@ def test_cpu_and_gpu_times_are_never_mixed(tmp_path: Path) -> None:
     run = tmp_path / "both"
     add(run, "1_allreduce", "slow", timed=timing(0.5), platform="gpus")
     add(run, "1_allreduce", "fast", timed=timing(9.0), platform="cpu")
-    assert [row.sample for row in best(Report.of([run]).rows)] == ["slow", "fast"]
+    assert [row.sample for row in find_fastest(Report.of([run]).rows)] == ["slow", "fast"]
     assert [row[0] for row in texts(tables(run)["fast_p"])] == ["both", "both (CPU times)"]
 
 
@@ -76,8 +77,9 @@ def test_a_comparison_tells_changes_from_noise(tmp_path: Path) -> None:
         ["4_reduce", "new"],
     ]
     assert abs(float(str(table.rows[0][2].value)) - 1.5) < 0.05
-    assert "1 better, 1 new, 1 noise, 1 worse" in table.note
-    assert "over 2 problems timed on both sides" in table.note
+    note = Report.of([before, after]).sections["comparison"].note
+    assert "1 better, 1 new, 1 noise, 1 worse" in note
+    assert "over 2 problems timed in both runs" in note
     assert table.rows[2][4].row is not None, "the cell leads to the sample"
 
 
@@ -129,7 +131,7 @@ def test_categories_stand_in_the_problems_order(tmp_path: Path) -> None:
 
 
 def test_figures_are_short() -> None:
-    assert [ratio(value) for value in (0.000456, 0.0123, 0.5, 1.005, 9.949, 12.34, 345.6)] == [
+    assert [format_ratio(value) for value in (0.000456, 0.0123, 0.5, 1.005, 9.949, 12.34, 345.6)] == [
         "0.00046",
         "0.012",
         "0.50",
@@ -138,7 +140,7 @@ def test_figures_are_short() -> None:
         "12.3",
         "346",
     ]
-    assert [duration(us) for us in (0.5, 12.345, 999.4, 999.6, 1234567)] == [
+    assert [format_duration(us) for us in (0.5, 12.345, 999.4, 999.6, 1234567)] == [
         "0.500 us",
         "12.3 us",
         "999 us",
@@ -173,7 +175,8 @@ def test_fast_p_by_turn_by_hand(tmp_path: Path) -> None:
     names = [column.name for column in found["leaderboard"].columns]
     assert found["leaderboard"].rows[0][names.index("samples")].value == 3, "a sample counts once"
     report = Report.of([run], p=2.5)
-    by_turn = next(table for table in report.tables if table.key == "turns")
+    by_turn = report.sections["turns"].table
+    assert by_turn
     assert [cell.value for cell in by_turn.rows[1][2:]] == [0.0, 0.0, 0.5]
 
 

@@ -6,109 +6,33 @@ import pwd
 import shutil
 import signal
 import socket
-import textwrap
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from helpers.deadlines import DEADLINE_S
+from helpers.confined import ALL_LEVELS, Locked, judge_candidate, list_descendants, run_attempt, use_sandbox
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.failure import Failure
-from pkb.judge.judge import Judge
 from pkb.judge.worlds.sandboxed import Sandbox, is_closed
 from pkb.judge.worlds.world import World
 from pkb.problems.suite import load_problem
-from pkb.record import Record, SandboxFacts, Verdict
-from pkb.sandbox import linux
-from pkb.settings import JudgementSettings, Limits, ProblemSettings
+from pkb.record import SandboxFacts, Verdict
+from pkb.settings import Limits
 
-LEVELS = ("namespaces", "bubblewrap", "landlock", "limits")
 SOLUTIONS = Path(__file__).parents[2] / "solutions" / "triton"
 SECRET = "a secret of the tests"
 
 
-class Locked:
-    """A judge whose sandbox can be set to a level, where the machine has it."""
-
-    def __init__(self, judge: Judge):
-        self.judge = judge
-        self.sandboxes = {level: Sandbox(strongest=level) for level in LEVELS} | {"off": Sandbox("off")}
-
-    def at(self, level: str) -> Judge:
-        use_sandbox(self.judge, self.sandboxes[level])
-        facts = judged(self.judge, Candidate.reference(load_problem("allreduce"))).environment.sandbox
-        if facts.level != level:
-            pytest.skip(f"{level} cannot be had here: {facts.refused[level]}")
-        return self.judge
-
-    def restart(self) -> None:
-        """Have every nursery started anew by the next judgement."""
-        self.judge.close()
-        for sandbox in self.sandboxes.values():
-            sandbox.close()
-
-
-@pytest.fixture(scope="module")
-def the_locked() -> Iterator[Locked]:
-    with Judge("cpu", Limits(load_s=20, trial_s=2 * DEADLINE_S)) as judge:
-        locked = Locked(judge)
-        yield locked
-        locked.restart()
-
-
-@pytest.fixture
-def locked(the_locked: Locked) -> Iterator[Locked]:
-    yield the_locked
-    # The level `limits` hides the judge's memory; other tests want this process as it was.
-    linux.prctl(linux.PR_SET_DUMPABLE, 1)
-
-
-def use_sandbox(judge: Judge, sandbox: Sandbox) -> None:
-    """Have a judge open all further worlds of candidates in this sandbox."""
-    judge.pool.drop()
-    judge.sandbox = judge.pool.sandbox = sandbox
-
-
-def judged(judge: Judge, candidate: Candidate, nproc: int = 2) -> Record:
-    return judge.judge(
-        judge.pose("allreduce", ProblemSettings(nproc=nproc, trials=1)), candidate, JudgementSettings(screen=False)
-    )
-
-
-def report(judge: Judge, body: str) -> str:
-    """What `body`, run by rank 0 of a candidate, leaves in `found`, or the error that stopped it."""
-    source = "import hashlib, os, socket, subprocess, time\nimport torch.distributed as dist\n\n"
-    source += f"def attempt():\n{textwrap.indent(textwrap.dedent(body), '    ')}\n    return found\n\n"
-    source += textwrap.dedent("""
-        def solution(tensor):
-            out = tensor.clone()
-            dist.all_reduce(out)
-            if dist.get_rank() == 0:
-                try:
-                    found = f"reached {attempt()}"
-                except OSError as error:
-                    found = f"stopped by {type(error).__name__}"
-                raise RuntimeError(found)
-            return out
-        """)
-    record = judged(judge, Candidate.of(source.encode()))
-    assert record.verdict is Verdict.CRASH, record.reason
-    return record.evidence.message or record.reason
-
-
 def stopped_at(locked: Locked, level: str, body: str) -> None:
     """The attempt succeeds with the sandbox off, and not at this level."""
-    assert report(locked.at("off"), body).startswith("reached")
-    assert report(locked.at(level), body).startswith("stopped")
+    assert run_attempt(locked.at("off"), body).startswith("reached")
+    assert run_attempt(locked.at(level), body).startswith("stopped")
 
 
 CLOSED_LEVELS = pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
 FILE_LEVELS = pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
-ALL_LEVELS = pytest.mark.parametrize("level", LEVELS)
 
 
 @CLOSED_LEVELS
@@ -174,10 +98,10 @@ def test_what_it_leaves_in_common_folders_is_not_there_outside(locked: Locked, l
     left = Path(folder, f"pkb-test-left-{os.getpid()}")
     body = f"open({str(left)!r}, 'w').write('x')\nfound = 'it'"
     try:
-        assert report(locked.at("off"), body).startswith("reached")
+        assert run_attempt(locked.at("off"), body).startswith("reached")
         assert left.exists()
         left.unlink()
-        report(locked.at(level), body)
+        run_attempt(locked.at(level), body)
         assert not left.exists()
     finally:
         left.unlink(missing_ok=True)
@@ -191,7 +115,7 @@ def test_keys_and_tokens_are_not_in_its_environment(
         monkeypatch.setenv(name, SECRET)
     # The nursery takes its environment when it starts.
     locked.restart()
-    message = report(locked.at(level), "found = dict(os.environ)")
+    message = run_attempt(locked.at(level), "found = dict(os.environ)")
     assert "WORLD_SIZE" in message
     assert SECRET not in message
 
@@ -207,7 +131,7 @@ def test_it_cannot_read_the_judges_environment_or_the_nurserys_memory(locked: Lo
         """
     stopped_at(locked, level, body)
     nursery = locked.judge.nursery.process.pid
-    assert report(locked.at(level), f"found = open('/proc/{nursery}/mem', 'rb')").startswith("stopped")
+    assert run_attempt(locked.at(level), f"found = open('/proc/{nursery}/mem', 'rb')").startswith("stopped")
 
 
 @FILE_LEVELS
@@ -217,10 +141,10 @@ def test_it_cannot_signal_the_judge(locked: Locked, level: str) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(number))
     try:
-        report(locked.at("off"), f"os.kill({os.getpid()}, {signal.SIGUSR2:d})\nfound = 'it'")
+        run_attempt(locked.at("off"), f"os.kill({os.getpid()}, {signal.SIGUSR2:d})\nfound = 'it'")
         assert heard
         heard.clear()
-        report(locked.at(level), f"os.kill({os.getpid()}, {signal.SIGUSR2:d})\nfound = 'it'")
+        run_attempt(locked.at(level), f"os.kill({os.getpid()}, {signal.SIGUSR2:d})\nfound = 'it'")
         assert not heard
     finally:
         signal.signal(signal.SIGUSR2, before)
@@ -228,50 +152,9 @@ def test_it_cannot_signal_the_judge(locked: Locked, level: str) -> None:
 
 @ALL_LEVELS
 def test_it_has_no_privileges_and_cannot_gain_any(locked: Locked, level: str) -> None:
-    message = report(locked.at(level), "found = ' '.join(open('/proc/self/status').read().split())")
+    message = run_attempt(locked.at(level), "found = ' '.join(open('/proc/self/status').read().split())")
     assert "CapPrm: 0000000000000000 CapEff: 0000000000000000" in message
     assert "NoNewPrivs: 1" in message
-
-
-@ALL_LEVELS
-def test_processes_are_limited(locked: Locked, level: str) -> None:
-    judge = locked.at(level)
-    most = judge.sandbox.facts.most_processes
-    if most is None:
-        pytest.skip(f"the kernel does not limit root's processes at the level {level}")
-    body = """
-        count = 0
-        while count < 4000:
-            try:
-                subprocess.Popen(["sleep", "1000"])
-            except BlockingIOError:
-                break
-            count += 1
-        found = count
-        """
-    before = descendants()
-    count = int(report(judge, body).removeprefix("reached "))
-    assert 100 < count <= most + 300
-    assert descendants() == before
-
-
-def test_a_fork_bomb_ends_in_a_verdict(locked: Locked) -> None:
-    judge = locked.at("namespaces")
-    if judge.sandbox.facts.most_processes is None:
-        pytest.skip("the kernel does not limit root's processes")
-    assert judge.sandbox.facts.level == "namespaces", "a bomb outside a sandbox would take the machine down"
-    before = descendants()
-    bomb = "import subprocess, time\nimport torch.distributed as dist\n\ndef solution(tensor):\n"
-    bomb += "    command = ['sh', '-c', 'b() { b | b & }; b']\n"
-    bomb += "    dist.get_rank() == 0 and subprocess.Popen(command, stderr=subprocess.DEVNULL)\n    time.sleep(1000)\n"
-    setup = replace(judge.pose("allreduce", ProblemSettings(nproc=2, trials=1)), limits=Limits(trial_s=2.0))
-    assert judge.judge(setup, Candidate.of(bomb.encode()), JudgementSettings(screen=False)).verdict is Verdict.HANG
-    assert descendants() == before
-    assert judged(judge, Candidate.reference(load_problem("allreduce"))).correct
-
-
-def descendants() -> set[int]:
-    return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
 @ALL_LEVELS
@@ -281,7 +164,7 @@ def test_right_kernels_stay_right(locked: Locked, level: str) -> None:
         Candidate.reference(load_problem("allreduce")),
         Candidate.read(SOLUTIONS / "1_allreduce_triton.py"),
     ):
-        record = judged(judge, candidate, nproc=4)
+        record = judge_candidate(judge, candidate, nproc=4)
         assert record.correct, record.reason
         assert record.environment.sandbox.level == level
 
@@ -295,19 +178,19 @@ def test_a_compiler_works(locked: Locked, level: str) -> None:
         subprocess.run(["cc", "one.c", "-o", "one"], check=True)
         found = subprocess.run(["./one"], capture_output=True, text=True, check=True).stdout
         """
-    assert report(locked.at(level), body) == "reached compiled"
+    assert run_attempt(locked.at(level), body) == "reached compiled"
 
 
 @ALL_LEVELS
 def test_what_it_leaves_running_is_found(locked: Locked, level: str) -> None:
     judge = locked.at(level)
-    before = descendants()
+    before = list_descendants()
     source = "import subprocess, torch.distributed as dist\n\ndef solution(tensor):\n    out = tensor.clone()\n"
     source += "    dist.all_reduce(out)\n    subprocess.Popen(['setsid', 'sleep', '1000'])\n    return out\n"
-    record = judged(judge, Candidate.of(source.encode()))
+    record = judge_candidate(judge, Candidate.of(source.encode()))
     assert record.verdict is Verdict.CHEAT, record.reason
     assert any("sleep 1000" in command for command in record.evidence.details["processes"])
-    assert descendants() == before
+    assert list_descendants() == before
 
 
 @ALL_LEVELS
@@ -325,21 +208,21 @@ def test_ranks_die_with_the_nursery(locked: Locked, level: str) -> None:
 
 
 def test_off_is_put_on_record(locked: Locked) -> None:
-    record = judged(locked.at("off"), Candidate.reference(load_problem("allreduce")))
+    record = judge_candidate(locked.at("off"), Candidate.reference(load_problem("allreduce")))
     assert (record.verdict, record.environment.sandbox) == (Verdict.CORRECT, SandboxFacts("off"))
 
 
 def test_require_is_met_by_a_closed_level(locked: Locked) -> None:
     judge = locked.at("namespaces")
     use_sandbox(judge, Sandbox("require"))
-    record = judged(judge, Candidate.reference(load_problem("allreduce")))
+    record = judge_candidate(judge, Candidate.reference(load_problem("allreduce")))
     assert record.correct
     assert is_closed(record.environment.sandbox)
 
 
 def test_require_that_cannot_be_met_is_no_fault_of_the_candidate(locked: Locked) -> None:
     use_sandbox(locked.judge, Sandbox("require", strongest="landlock"))
-    record = judged(locked.judge, Candidate.reference(load_problem("allreduce")))
+    record = judge_candidate(locked.judge, Candidate.reference(load_problem("allreduce")))
     assert record.verdict is Verdict.ENVIRONMENT
     assert "which --sandbox require asks for" in record.reason
     assert "bubblewrap" in record.reason

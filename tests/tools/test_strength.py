@@ -5,15 +5,31 @@ import pytest
 from pkb.judge.judge import Judge
 from pkb.problems.problem import Problem
 from pkb.problems.suite import list_problems
-from pkb.protocol.fault_names import FAULTS
+from pkb.protocol.fault_names import (
+    COMMUNICATION_FAULTS,
+    FAULTS,
+    NOTHING,
+    OTHER_LIBRARY,
+    OUTPUT_FAULTS,
+    SKIP,
+    STALE,
+)
+from pkb.rank.faults import OBSERVERS, OUTPUT_CHANGES
+from pkb.rank.model_faults import MODEL_FAULTS
 from pkb.settings import ProblemSettings
 from pkb.tools.lint import LintFinding, lint
 
 ALL = list_problems()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("problem", ALL, ids=lambda problem: problem.stem)
+# Every problem in bfloat16: its tolerance is the widest and its values coincide the most, so a fault that survives
+# anywhere survives there. In float32, where a right variant is allowed the least, every problem whose results are
+# rounded; an exact one is compared bit for bit in both dtypes, and the second would show nothing new. Both at 4 ranks:
+# with 2 a sum has only one order, and some groups of ranks have a single member.
+CASES = [(problem, "bfloat16") for problem in ALL] + [(problem, "float32") for problem in ALL if not problem.exact]
+
+
+@pytest.mark.parametrize(("problem", "dtype"), CASES, ids=lambda value: getattr(value, "stem", value))
 def test_no_wrong_variant_survives(judge: Judge, problem: Problem, dtype: str) -> None:
     findings = list(lint(judge, judge.pose(problem, ProblemSettings(nproc=4, dtype=dtype))))
     assert [finding for finding in findings if finding.is_bad] == []
@@ -24,6 +40,12 @@ def test_no_wrong_variant_survives(judge: Judge, problem: Problem, dtype: str) -
 def test_problems_bring_mutants_of_their_own(problem: Problem) -> None:
     assert problem.mutants
     assert not set(problem.mutants) & set(FAULTS)
+
+
+def test_every_named_fault_is_implemented() -> None:
+    assert tuple(OUTPUT_CHANGES) == OUTPUT_FAULTS
+    assert tuple(OBSERVERS) == COMMUNICATION_FAULTS
+    assert set(MODEL_FAULTS) == {SKIP, STALE, NOTHING, OTHER_LIBRARY}
 
 
 def outcomes(judge: Judge, **changes: object) -> dict[str, LintFinding]:

@@ -93,7 +93,7 @@ class Shell:
         path = f"{Path(sys.executable).parent}:{inherited.get('PATH', os.defpath)}"
         package = str(Path(__file__).parents[2])
         own = {"PATH": path, "HOME": str(self.folder), "TMPDIR": str(self.folder), "PYTHONPATH": package}
-        # Only a process of one thread can enter namespaces.
+        # Only a process of one thread can enter namespaces, and commands share the cores with the judge.
         return {**inherited, **own, **ONE_THREAD}
 
     def _receive(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 from pkb.errors import UsageError
 
 VARIABLE = "PKB_PLUGINS"
-"""Folders, separated as in PATH. Each may have the subfolders `backends`, `engines` and `platforms`."""
+"""Folders, separated as in PATH. Each may have the subfolders `backends`, `checks`, `engines`, `platforms`,
+`report_sections`."""
 
 
 def list_plugin_folders(kind: str) -> list[str]:

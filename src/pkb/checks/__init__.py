@@ -1,19 +1,22 @@
-"""Checks of a candidate's conduct: one file each, holding CHECK; docs/adding-a-check.md shows how to add one.
+"""Checks of a candidate's conduct. A check is one module with a CHECK, here or in a folder of PKB_PLUGINS.
 
-A check is one object for both sides. A rank makes one just before the candidate is imported, and asks it for its report
-after the trials. The judge parses the report of every rank and concludes. A candidate shares its rank's process and
-could forge a report: these checks catch the careless and explain; what must not be fooled does not depend on them.
+A rank makes each check just before the candidate is imported, and asks it for its report after the trials. The judge
+parses the reports of all ranks and concludes. A candidate shares its rank's process and could forge a report: these
+checks catch the careless and explain; what must not be fooled does not depend on them.
+docs/adding-a-check.md follows an example.
 """
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
+from pkb.base.plugins import list_plugin_folders, load_objects
+from pkb.errors import UsageError
 from pkb.settings import Track
+
+__path__ += list_plugin_folders("checks")
 
 
 class Observations(Protocol):
@@ -65,6 +68,10 @@ class Check(ABC):
 
 @cache
 def list_checks() -> tuple[type[Check], ...]:
-    """Return all checks, by name of their module."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(importlib.import_module(f"{__name__}.{name}").CHECK for name in names)
+    """Return all checks in the order of their modules' names: the first breach is the one that the record has."""
+    found: dict[str, type[Check]] = load_objects(__name__, __path__, "CHECK")
+    modules: dict[str, str] = {}
+    for module, check in found.items():
+        if modules.setdefault(check.name, module) != module:
+            raise UsageError(f"{modules[check.name]}.py and {module}.py both define a check {check.name!r}; rename one")
+    return tuple(found.values())

@@ -1,5 +1,6 @@
 """The command line: one file per verb. Modules whose names begin with an underscore are shared by several verbs."""
 
+import os
 import pkgutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,16 +49,23 @@ class _CommandLine(TyperGroup):
             _refuse(str(error))
         except typer.Abort:
             sys.exit(INTERRUPTED)
-        except BrokenPipeError:
-            # The reader of our output is gone (`pkb list | head`): nothing is wrong.
-            sys.stderr.close()
-            sys.exit(0)
         except Exception as error:
             # The parser's errors: their class has moved between typer's releases, this method has not.
             message = getattr(error, "format_message", None)
             if message is None:
                 raise
             _refuse(message().replace("\n", " "))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the named verb. A reader of our output that is gone (`pkb list | head`) ends it, and is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes stdout once more when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return None
+        return result
 
 
 app = typer.Typer(

@@ -18,9 +18,15 @@ _NAME_LENGTH, _NOTE_LENGTH = 100, 500
 _COLOURS = {"CORRECT": "green", "ENVIRONMENT": "yellow"}
 
 
+class _PipeConsole(Console):
+    def on_broken_pipe(self) -> None:
+        # rich would exit with code 1; the command line decides what a reader that is gone means.
+        raise BrokenPipeError
+
+
 def make_console() -> Console:
     """Return a console for stdout. A pipe has no width of its own and gets a wide one: nothing is folded there."""
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
+    return Console() if sys.stdout.isatty() else _PipeConsole(width=_PIPE_WIDTH)
 
 
 def print_columns(words: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -10,6 +10,7 @@ from pkb.errors import UsageError
 
 if TYPE_CHECKING:
     from pkb.report.cells import Table
+    from pkb.report.section import Section
 
 
 def register(app: typer.Typer) -> None:
@@ -45,9 +46,9 @@ def report(
     # The files come first: `pkb report RUN | head` must write them too.
     written = found.write(out or runs[0] / "report", wanted, find_suite(suite))
     print(*(make_printable(text, len(text)) for text in (found.subtitle, *found.notices)), sep="\n")
-    for table in found.tables:
-        if table.rows:
-            _print(table)
+    for section in found.sections.values():
+        if section.table and section.table.rows:
+            _print(section, section.table)
     for path in written:
         print(f"written: {path}")
 
@@ -62,7 +63,7 @@ def _parse_formats(text: str) -> list[str]:
     return names
 
 
-def _print(table: "Table") -> None:
+def _print(section: "Section", table: "Table") -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -74,6 +75,6 @@ def _print(table: "Table") -> None:
         shown.add_column(Text(make_printable(column.name)), justify=justify, overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(make_printable(cell.text)) for cell in row))
-    title = Text(f"\n{make_printable(table.title)}", "bold")
-    note = Text(make_printable(table.note, len(table.note)), "dim")
+    title = Text(f"\n{make_printable(section.title)}", "bold")
+    note = Text(make_printable(section.note, len(section.note)), "dim")
     make_console().print(title, note, shown, sep="\n")

@@ -24,8 +24,8 @@ struct Matrix {
     __device__ bool in_packs() const { return aligned(data) && (stride | cols) % Pack<T>::SIZE == 0; }
 };
 
-// A thread's part in fetching [ROWS, COLS] tiles of a matrix into shared memory, from (row, col) on, one after another.
-// Zeros stand where the matrix has ended.
+// A thread's part in copying [ROWS, COLS] tiles of a matrix into shared memory, one after another, from (row, col) on.
+// Elements outside of the matrix are zeros.
 template <int ROWS, int COLS, int STRIDE, bool IN_PACKS, typename T>
 struct Fetcher {
     static constexpr int PACK = Pack<T>::SIZE, ACROSS = COLS / PACK, DOWN = Gemm<T>::THREADS / ACROSS;
@@ -47,7 +47,7 @@ struct Fetcher {
         for (int i = 0; i < ROWS; i += DOWN) {
             T* to = tile + place + i * STRIDE;
             if constexpr (IN_PACKS) {
-                // Where nothing is to be read, the address does not matter.
+                // Where no byte is read, the address does not matter.
                 copy_async(to, from + i * stride, i < rows_left && cols_left > 0 ? 16 : 0);
             } else {
                 fetch_elements(to, i);
@@ -182,13 +182,13 @@ __device__ __forceinline__ void multiply_tile(T* shared, const Matrix<T>& a, con
         }
         copy_async_commit();
     };
-    // Somebody may still read the last tile.
+    // Another thread may still read the last tile.
     __syncthreads();
     for (int step = 0; step < G::STAGES - 1; step++) fetch_stage(step);
     Accumulator<T> accumulator = {};
     for (int step = 0; step < steps; step++) {
         copy_async_wait<G::STAGES - 2>();
-        // The stage is here for all; and the one before, which is fetched into next, is no longer read.
+        // All threads can read this stage, and no thread still reads the stage before, which the next copy overwrites.
         __syncthreads();
         fetch_stage(step + G::STAGES - 1);
         const T* stage = shared + step % G::STAGES * G::STAGE;
@@ -214,7 +214,7 @@ __device__ __forceinline__ const T* gemm_tile(const Matrix<T>& a, const Matrix<T
     return shared;
 }
 
-// How a [rows, cols] matrix is cut into tiles, numbered row by row.
+// The division of a [rows, cols] matrix into tiles, numbered row by row.
 template <typename T>
 struct Tiling {
     int across, count;
@@ -228,7 +228,7 @@ struct Tiling {
     __device__ __forceinline__ int col(int tile) const { return tile % across * Gemm<T>::COLS; }
 };
 
-// A matrix to be written, row by row. What lies outside of it is dropped.
+// A matrix to be written, row by row. Elements outside of the matrix are dropped.
 template <typename T>
 struct Output {
     T* data;
@@ -240,7 +240,7 @@ struct Output {
     }
 };
 
-// Calls store(r, c, load(r, c)) for every pack of a tile, which the threads of the block share out. Begins at row `first`.
+// Calls store(r, c, load(r, c)) for every pack of a tile from row `first` on, divided among the threads of the block.
 template <typename T, typename Load, typename Store>
 __device__ __forceinline__ void move_tile(int first, Load load, Store store) {
     using G = Gemm<T>;

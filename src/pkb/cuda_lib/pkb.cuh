@@ -1,9 +1,9 @@
-// What blocks of several ranks do together: move packs of 16 bytes, add them up, meet.
-// The memory of peers is read and written plainly; a barrier between the two makes it right.
+// Operations of blocks on several ranks: copy packs of 16 bytes, add them up, wait for each other.
+// The memory of peers is accessed with plain loads and stores; a barrier between the two orders them.
 
 namespace pkb {
 
-// Packs: 16 bytes, the widest access there is.
+// Packs of 16 bytes, the widest access that there is.
 
 template <typename T>
 struct Pack {
@@ -11,13 +11,13 @@ struct Pack {
     uint4 words;
 };
 
-// Whether all of these may be accessed in packs.
+// Returns whether all of these addresses may be accessed in packs.
 template <typename... T>
 __device__ __forceinline__ bool aligned(const T*... pointers) {
     return ((reinterpret_cast<u64>(pointers) | ...) & 15) == 0;
 }
 
-// From and to global memory, the own or a peer's.
+// Accesses to global memory, this rank's or a peer's.
 
 template <typename T>
 __device__ __forceinline__ Pack<T> load_pack(const T* from) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ void store_pack(T* to, Pack<T> pack) {
     store_global(to, pack.words);
 }
 
-// From and to shared memory.
+// Accesses to shared memory.
 
 template <typename T>
 __device__ __forceinline__ Pack<T> load_shared_pack(const T* from) {
@@ -69,7 +69,7 @@ __device__ __forceinline__ Pack<T> narrow(const float (&wide)[Pack<T>::SIZE]) {
     return {make_uint4(words[0], words[1], words[2], words[3])};
 }
 
-// The first `count` elements, zeros after them; in one access where that is allowed and all are wanted.
+// Loads the first `count` elements and fills up with zeros; in one access where alignment and `count` allow it.
 template <typename T>
 __device__ __forceinline__ Pack<T> load_part(const T* from, i64 count, bool whole_packs) {
     if (whole_packs && count >= Pack<T>::SIZE) return load_pack(from);
@@ -79,7 +79,7 @@ __device__ __forceinline__ Pack<T> load_part(const T* from, i64 count, bool whol
     return narrow<T>(wide);
 }
 
-// Its counterpart.
+// Stores the first `count` elements, in the same way.
 template <typename T>
 __device__ __forceinline__ void store_part(T* to, Pack<T> pack, i64 count, bool whole_packs) {
     if (whole_packs && count >= Pack<T>::SIZE) {
@@ -94,13 +94,13 @@ __device__ __forceinline__ void store_part(T* to, Pack<T> pack, i64 count, bool 
     }
 }
 
-// Shares: what block b of any rank works on.
+// Shares: the part of the work of block b, the same on every rank.
 
 struct Span {
     i64 begin, end;
 };
 
-// This block's part of `count` things, in whole units except at the end.
+// Returns this block's part of `count` elements, in whole units except at the end.
 __device__ __forceinline__ Span share(i64 count, int unit) {
     const i64 units = (count + unit - 1) / unit;
     const i64 size = (units + gridDim.x - 1) / gridDim.x * unit;
@@ -109,8 +109,8 @@ __device__ __forceinline__ Span share(i64 count, int unit) {
     return {begin < count ? begin : count, end < count ? end : count};
 }
 
-// Calls store(i, load(i)) for i = first, first + step, ... below `count`, mostly AHEAD of them at a time: all are loaded
-// before the first is stored, since the compiler cannot know that this may be done.
+// Calls store(i, load(i)) for i = first, first + step, ... below `count`. AHEAD of them are loaded before the first is
+// stored: the compiler cannot know that this is allowed.
 template <int AHEAD, typename Load, typename Store>
 __device__ __forceinline__ void batched(i64 first, i64 count, i64 step, Load load, Store store) {
     i64 i = first;
@@ -124,13 +124,13 @@ __device__ __forceinline__ void batched(i64 first, i64 count, i64 step, Load loa
     for (; i < count; i += step) store(i, load(i));
 }
 
-// The lanes of a warp share out the packs of a row; c is where a pack begins.
+// Divides the packs of a row among the lanes of a warp; c is the first column of a pack.
 template <int AHEAD, typename T, typename Load, typename Store>
 __device__ __forceinline__ void along_row(int cols, Load load, Store store) {
     batched<AHEAD>(threadIdx.x % 32 * Pack<T>::SIZE, cols, 32 * Pack<T>::SIZE, load, store);
 }
 
-// The whole block copies `count` elements.
+// Copies `count` elements with the whole block.
 template <typename T>
 __device__ __forceinline__ void copy(T* to, const T* from, i64 count) {
     const i64 packs = aligned(to, from) ? count / Pack<T>::SIZE : 0;
@@ -179,7 +179,7 @@ __device__ __forceinline__ bool all_aligned(const T* to, const T* const (&from)[
     return all;
 }
 
-// The whole block sums `count` elements. `to` may be one of the sources.
+// Sums `count` elements with the whole block. `to` may be one of the sources.
 template <int WORLD, typename T>
 __device__ __forceinline__ void sum(T* to, const T* const (&from)[WORLD], i64 count) {
     constexpr int AHEAD = WORLD < 8 ? 8 / WORLD : 1;
@@ -190,7 +190,7 @@ __device__ __forceinline__ void sum(T* to, const T* const (&from)[WORLD], i64 co
     for (i64 i = packs * Pack<T>::SIZE + threadIdx.x; i < count; i += blockDim.x) to[i] = sum_elements(from, i);
 }
 
-// Reductions. Every thread of the warp, or of the block, must take part, and every one gets the result.
+// Reductions. Every thread of the warp, or of the block, must call them, and every thread gets the result.
 
 __device__ __forceinline__ float warp_sum(float value) {
 #pragma unroll
@@ -204,7 +204,7 @@ __device__ __forceinline__ float warp_max(float value) {
     return value;
 }
 
-// One value of each warp, given to all lanes l < warps; `other` to the rest.
+// Returns the value of warp l to all lanes l < warps, and `other` to the remaining lanes.
 __device__ __forceinline__ float across_warps(float value, float other) {
     __shared__ float values[32];
     __syncthreads();
@@ -221,22 +221,22 @@ __device__ __forceinline__ float block_max(float value) { return warp_max(across
 
 using Table = const u64*;
 
-// Rank's buffer, or pad, from the table `exchange.buffers` or `exchange.signals`.
+// Returns a rank's buffer or pad, from the table `exchange.buffers` or `exchange.signals`.
 template <typename T>
 __device__ __forceinline__ T* peer(Table table, int rank) {
     return reinterpret_cast<T*>(table[rank]);
 }
 
-// Waits until this block's namesakes on all ranks are here; what they stored before is then visible.
+// Waits until block b has come here on all ranks; what it stored there before is then visible.
 // Block b has words b * world + r of the pads. Each flag is raised by one rank and taken down by the
-// other, so that the pad is all zeros again afterwards. The block needs at least `world` threads.
+// other, so the pad is all zeros again afterwards. The block needs at least `world` threads.
 __device__ __forceinline__ void rank_barrier(Table signals, int rank, int world) {
     __syncthreads();
     const int other = threadIdx.x;
     if (other < world && other != rank) {
         u32* theirs = peer<u32>(signals, other) + blockIdx.x * world + rank;
         u32* own = peer<u32>(signals, rank) + blockIdx.x * world + other;
-        // With this the stores of the whole block, which __syncthreads put before, are ordered before the flag.
+        // Orders the stores of the whole block, which precede __syncthreads, before the flag.
         __threadfence_system();
         while (cas_release_sys(theirs, 0, 1) != 0) {
         }
@@ -246,12 +246,12 @@ __device__ __forceinline__ void rank_barrier(Table signals, int rank, int world)
     __syncthreads();
 }
 
-// Waits until all blocks of all ranks are here. At most once in a kernel: the next one may begin while blocks
-// still leave the last.
+// Waits until all blocks of all ranks have come here. At most once in a kernel: a second barrier could begin while
+// blocks still leave the first.
 __device__ __forceinline__ void world_barrier(Table signals, int rank, int world) {
     rank_barrier(signals, rank, world);
     if (threadIdx.x == 0) {
-        // No rank signals to itself, so this word of the pad is free for counting the own blocks.
+        // No rank signals to itself, so this word of the pad can count the rank's own blocks.
         u32* arrived = peer<u32>(signals, rank) + rank;
         if (add_acq_rel_sys(arrived, 1) == gridDim.x - 1) {
             store_release_sys(arrived, 0);

@@ -50,7 +50,7 @@ __device__ __forceinline__ f16 from_float<f16>(float value) {
     return narrow;
 }
 
-// Both rounded, the first in the lower half of the word.
+// Rounds both values and returns them in one word, the first in its lower half.
 template <typename T>
 __device__ u32 from_floats(float first, float second);
 
@@ -68,8 +68,8 @@ __device__ __forceinline__ u32 from_floats<f16>(float first, float second) {
     return both;
 }
 
-// 16 bytes in one access, which the compiler does not always see by itself. Plain ones: the memory of peers is not
-// constant (ld.global.nc), and needs no more order than the barrier before or after gives.
+// 16 bytes in one access, which the compiler does not always choose by itself. Plain accesses: the memory of peers is
+// not constant (ld.global.nc), and the barrier before or after them gives all the order that they need.
 
 __device__ __forceinline__ uint4 load_global(const void* address) {
     uint4 words;
@@ -107,7 +107,7 @@ __device__ __forceinline__ void store_shared(void* address, uint4 words) {
                  : "memory");
 }
 
-// Accesses that order others, visible to all GPUs and the host.
+// Accesses that order other accesses, for all GPUs and the host.
 
 __device__ __forceinline__ u32 load_acquire_sys(const u32* address) {
     u32 value;
@@ -146,7 +146,7 @@ __device__ __forceinline__ u32 add_acq_rel_sys(u32* address, u32 value) {
     return found;
 }
 
-// Copies of 16 bytes from global to shared memory that run beside the program.
+// Asynchronous copies of 16 bytes from global to shared memory.
 
 // Copies the first `bytes` of 16 and fills up with zeros.
 __device__ __forceinline__ void copy_async(void* shared, const void* global, u32 bytes) {
@@ -156,13 +156,13 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global, u32
 
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Waits until at most PENDING of this thread's groups are under way.
+// Waits until at most PENDING of this thread's groups of copies are not complete.
 template <int PENDING>
 __device__ __forceinline__ void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-// Tensor cores. Lane l names row l % 16 and column l / 16 * 8 of a [16, 16] tile of 16-bit values.
+// Tensor cores. Lane l passes the address of row l % 16, column l / 16 * 8 of a [16, 16] tile of 16-bit values.
 
 __device__ __forceinline__ void load_matrix(u32 (&tile)[4], const void* lane_row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,6 +1,7 @@
 """Examples for prompts: a reference and its kernel, only from shipped kernels, and never the one that is asked for."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pkb.errors import UsageError
@@ -40,6 +41,7 @@ def parse_example_count(text: str) -> int:
     return counts[text]
 
 
+@cache
 def _load_reference(name: str, folder: str) -> Problem:
     tasks = next((home / folder / "tasks" for home in _HOMES if (home / folder / "tasks").is_dir()), None)
     return Suite(tasks).load(name) if tasks else load_problem(name)

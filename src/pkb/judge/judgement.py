@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from functools import partial
 
 from pkb.candidate import Candidate
 from pkb.failure import Failure
@@ -64,8 +65,7 @@ class Judgement:
 
     def _build(self) -> None:
         """Compile the candidate's extensions, while no rank holds a GPU."""
-        self.progress("build")
-        self.resources.build(self.setup, self.candidate, self.state)
+        self.resources.build(self.setup, self.candidate, self.state, on_compile=partial(self.progress, "build"))
 
     def _run_reference(self, setup: Setup) -> None:
         """Compute what is expected in every trial, unless an earlier judgement did."""

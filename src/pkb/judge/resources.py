@@ -1,9 +1,10 @@
 """What all judgements of one judge share: the secret, the sandbox, the nursery, the pool of worlds, the references."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pkb.candidate import Candidate
+from pkb.checks import list_checks
 from pkb.failure import Failure
 from pkb.judge.building import cache
 from pkb.judge.building.build import build, describe_extensions, find_entry
@@ -27,6 +28,8 @@ from pkb.settings import Limits
 class Resources:
     def __init__(self, platform: str, limits: Limits, sandbox: str, profiler: Sequence[str]):
         self.platform = find_platform(platform)
+        # Now, since the nursery could not say well which file of PKB_PLUGINS cannot be loaded.
+        list_checks()
         self.limits = limits
         self.sandbox = Sandbox(sandbox)
         self.profiler = profiler
@@ -82,7 +85,13 @@ class Resources:
         if is_lost:
             self.close()
 
-    def build(self, setup: Setup, candidate: Candidate, state: State) -> None:
+    def build(
+        self,
+        setup: Setup,
+        candidate: Candidate,
+        state: State,
+        on_compile: Callable[[], None] = lambda: None,
+    ) -> None:
         """Compile the candidate's extensions unless they are in the cache, while no rank holds a GPU."""
         if lacking := candidate.backend.find_missing():
             raise Failure(Verdict.ENVIRONMENT, lacking, check="backend")
@@ -93,6 +102,7 @@ class Resources:
             return
         self.nursery.order(Preload(list(SLOW_IMPORTS)))
         if not cache.touch(state.libraries):
+            on_compile()
             self.pool.drop()
             with state.time_phase("build"):
                 build(state.libraries, candidate, self.sandbox, self.nursery, setup.limits)

@@ -9,6 +9,7 @@ import importlib
 import os
 
 from pkb.backends import load_backends
+from pkb.checks import list_checks
 from pkb.nursery.server import NurseryServer
 from pkb.platforms import load_platforms
 from pkb.protocol.channel import Channel, ChannelClosed
@@ -38,6 +39,7 @@ def main() -> None:
         # Before ranks are confined: they may not be able to read the folders of PKB_PLUGINS.
         load_platforms()
         load_backends()
+        list_checks()
         view.list_readable_paths()
         preload_modules([*_PRELOADED_WITH_SETTINGS, *settings.preloaded])
         nursery.serve()

@@ -1,34 +1,38 @@
-"""Tables in Markdown."""
+"""Sections with tables as Markdown."""
 
 import re
 from collections.abc import Iterable
 
 from pkb.report.cells import Column, Table
+from pkb.report.section import Section
 
 
-def markdown(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
-    sections = [f"# {title}", *map(escaped, notes), *map(_section, tables)]
-    return "\n\n".join(sections) + "\n"
+def write_markdown(title: str, notes: Iterable[str], sections: Iterable[Section]) -> str:
+    """Return a document with these notes, and with the sections that have a table."""
+    parts = [f"# {title}", *map(escape_markdown, notes)]
+    parts += [_write_section(section, section.table) for section in sections if section.table]
+    return "\n\n".join(parts) + "\n"
 
 
-def _section(table: Table) -> str:
-    return f"## {escaped(table.title)}\n\n{escaped(table.note)}\n\n{_grid(table) if table.rows else 'None.'}"
+def _write_section(section: Section, table: Table) -> str:
+    head = f"## {escape_markdown(section.title)}\n\n{escape_markdown(section.note)}"
+    return f"{head}\n\n{_write_table(table) if table.rows else 'None.'}"
 
 
-def _grid(table: Table) -> str:
-    head = [_line(column.name for column in table.columns), f"|{'|'.join(map(_rule, table.columns))}|"]
-    return "\n".join([*head, *(_line(cell.text for cell in row) for row in table.rows)])
+def _write_table(table: Table) -> str:
+    head = [_write_line(column.name for column in table.columns), f"|{'|'.join(map(_make_rule, table.columns))}|"]
+    return "\n".join([*head, *(_write_line(cell.text for cell in row) for row in table.rows)])
 
 
-def _rule(column: Column) -> str:
+def _make_rule(column: Column) -> str:
     return "---:" if column.number else "---"
 
 
-def _line(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(map(escaped, texts))} |"
+def _write_line(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escape_markdown, texts))} |"
 
 
-def escaped(text: str) -> str:
-    """A name or a reason stays a text: no markup, no second line."""
+def escape_markdown(text: str) -> str:
+    """Return a name or a reason as text in one line, without markup."""
     shown = "".join(letter if letter.isprintable() else " " for letter in text)
     return re.sub(r"([\\`*\[\]<>|~])", r"\\\1", shown)

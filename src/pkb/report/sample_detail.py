@@ -1,4 +1,4 @@
-"""All that the page shows of one sample."""
+"""What the page shows of one sample."""
 
 import math
 import statistics
@@ -10,84 +10,80 @@ from pkb.record import Record, Spans
 from pkb.runs import Sample
 from pkb.speedup import compute_block_times
 
-_SIDES = ("reference", "candidate")
+_WORLDS = ("reference", "candidate")
+_PARTS = ("candidate", "setup", "evidence", "warnings", "environment", "seconds", "profile")
 _MOST_SOURCE, _MOST_LOG = 200_000, 4_000
 
 
-def part(row: Row) -> dict[str, Any] | None:
-    """None where the record has gone since it was counted."""
+def describe_sample(row: Row) -> dict[str, Any] | None:
+    """Return the details of a sample as JSON values; None where the record has gone since it was counted."""
     sample = Sample(row.problem, Path(row.folder))
     record = sample.record
     if record is None:
         return None
+    fields = record.to_fields()
     return {
-        "candidate": record.candidate,
-        "setup": record.setup,
-        "evidence": record.evidence,
-        "warnings": record.warnings,
-        "environment": record.environment,
-        "seconds": record.seconds,
-        "profile": record.profile,
-        "source": _cut(sample.source),
-        "logs": {str(rank): _log(sample.folder, rank) for rank in range(row.world)},
-        "turns": [told for turn in sample.turns if (told := _turn(Sample(row.problem, turn)))],
-        **_times(record),
+        **{part: fields[part] for part in _PARTS},
+        "source": _shorten_source(sample.source),
+        "logs": {str(rank): _read_log(sample.folder, rank) for rank in range(row.world)},
+        "turns": [found for turn in sample.turns if (found := _describe_turn(Sample(row.problem, turn)))],
+        **_describe_times(record, fields["timing"]),
     }
 
 
-def _turn(sample: Sample) -> dict[str, Any] | None:
-    """One of several, in short; None where it has not been judged."""
+def _describe_turn(sample: Sample) -> dict[str, Any] | None:
+    """Return one of several turns in short; None where it has not been judged."""
     record = sample.record
     if record is None:
         return None
-    speedup = record.timing.speedup if record.timing else None
-    said = {"verdict": record.verdict, "reason": record.reason, "speedup": speedup}
-    return {"turn": sample.name, **said, "source": _cut(sample.source)}
+    return {
+        "turn": sample.name,
+        "verdict": record.verdict,
+        "reason": record.reason,
+        "speedup": record.timing.speedup if record.timing else None,
+        "source": _shorten_source(sample.source),
+    }
 
 
-def finite(value: Any) -> Any:
-    """JSON has no word for infinity or NaN, and evidence is full of them."""
+def make_finite(value: Any) -> Any:
+    """Return JSON values with texts in place of infinities and NaN, for which JSON has no word."""
     if isinstance(value, dict):
-        return {str(key): finite(inside) for key, inside in value.items()}
+        return {str(key): make_finite(inside) for key, inside in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(inside) for inside in value]
+        return [make_finite(inside) for inside in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _times(record: Record) -> dict[str, Any]:
+def _describe_times(record: Record, fields: dict[str, Any] | None) -> dict[str, Any]:
     if not record.timing:
         return {"timing": None}
-    timing = _without_raw_times(record.timing)
-    spans = record.timing.get("blocks_us", {})
-    try:
-        ranks, blocks = (
-            {side: medians(spans[side]) for side in _SIDES} for medians in (_rank_medians, compute_block_times)
-        )
-    except (KeyError, TypeError, ValueError):
+    timing, spans = _drop_raw_times(fields), record.timing.blocks_us
+    if not all(spans.get(world) for world in _WORLDS):
         # Imported from elsewhere, without the raw times.
         return {"timing": timing, "ranks": None}
-    return {"timing": timing, "ranks": ranks, "blocks": blocks}
+    ranks = {world: _compute_rank_medians(spans[world]) for world in _WORLDS}
+    return {"timing": timing, "ranks": ranks, "blocks": {world: compute_block_times(spans[world]) for world in _WORLDS}}
 
 
-def _without_raw_times(found: Any) -> Any:
-    """Baselines and a control have some, too."""
+def _drop_raw_times(found: Any) -> Any:
+    """Return a timing without raw times, which baselines and a control also have."""
     if not isinstance(found, dict):
         return found
-    return {key: _without_raw_times(value) for key, value in found.items() if key != "blocks_us"}
+    return {key: _drop_raw_times(value) for key, value in found.items() if key != "blocks_us"}
 
 
-def _rank_medians(spans: Spans) -> list[float]:
+def _compute_rank_medians(spans: Spans) -> list[float]:
     return [statistics.median(rank) for rank in zip(*(call for block in spans for call in block), strict=True)]
 
 
-def _cut(source: str | None) -> str | None:
+def _shorten_source(source: str | None) -> str | None:
     if source is None or len(source) <= _MOST_SOURCE:
         return source
     return f"{source[:_MOST_SOURCE]}\n# ... and {len(source) - _MOST_SOURCE} characters more: see candidate.py"
 
 
-def _log(folder: Path, rank: int) -> str:
-    """The end of what it printed."""
+def _read_log(folder: Path, rank: int) -> str:
+    """Return the end of what a rank printed."""
     try:
         with open(folder / "logs" / f"rank_{rank}.txt", "rb") as file:
             size = file.seek(0, 2)

@@ -6,8 +6,7 @@ const samples = data.rows.map((values, index) => {
   const sample = Object.fromEntries(data.columns.map((name, at) => [name, values[at]]));
   return Object.assign(sample, { index, words: values.join(" ").toLowerCase() });
 });
-const runs = data.runs.map((run) => run.name);
-const ON_CPU = "cpu";
+const runs = data.runs;
 const CPU_TIMES =
   "CPU times: the host's clock around interpreted kernels. They tell slow from equal on one machine, " +
   "and nothing about GPUs.";
@@ -30,14 +29,14 @@ const TONES = {
 };
 
 function el(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+  return fillElement(document.createElement(tag), attributes, children);
 }
 
 function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  return fillElement(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-function filled(node, attributes, children) {
+function fillElement(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
   }
@@ -46,25 +45,25 @@ function filled(node, attributes, children) {
   return node;
 }
 
-function toned(word, className = "") {
+function colourWord(word, className = "") {
   return el("span", { class: `${className} ${Object.hasOwn(TONES, word) ? TONES[word] : ""}`.trim() }, word);
 }
 
-function ratio(value) {
+function formatRatio(value) {
   if (value >= 9.95) return String(Number(value.toPrecision(3)));
   return value >= 0.0995 ? value.toFixed(2) : String(Number(value.toPrecision(2)));
 }
 
-function duration(us) {
+function formatDuration(us) {
   const [size, unit] = us >= 999500 ? [1e6, "s"] : us >= 999.5 ? [1e3, "ms"] : [1, "us"];
   return `${(us / size).toPrecision(3)} ${unit}`;
 }
 
-function speed(sample) {
+function formatSpeedup(sample) {
   if (sample.speedup === null) return "";
-  return `${ratio(sample.speedup)} (${ratio(sample.low)}-${ratio(sample.high)})`;
+  return `${formatRatio(sample.speedup)} (${formatRatio(sample.low)}-${formatRatio(sample.high)})`;
 }
 
 const isTimed = (sample) => sample.verdict === "CORRECT" && sample.speedup !== null && !sample.degenerate;
-const runClass = (run) => `run-${runs.indexOf(run) % 6}`;
+const findRunClass = (run) => `run-${runs.indexOf(run) % 6}`;
 const linkTo = (sample) => `#sample-${sample.index}`;

@@ -1,68 +1,11 @@
-/* The page: sections from the tables that pkb made, and the samples, filtered. */
-
-function section(id, title, note, ...inside) {
-  const heading = `${id}-title`;
-  const parts = [el("h2", { id: heading }, title), note ? el("p", { class: "note" }, note) : null, ...inside];
-  byId("summary").append(el("section", { id, "aria-labelledby": heading }, parts));
-}
-
-function tableSection(id) {
-  const table = data.tables[id];
-  if (table) section(id, table.title, table.note, madeTable(table));
-}
-
-function curveSection() {
-  const table = data.tables.fast_p;
-  const box = el("div", { class: "chart" });
-  const keys = data.curve.lines.map((one) => key(one.label, `${runClass(one.run)} ${one.cpu ? "dashed" : ""}`));
-  if (!keys.length) return section("fast_p", table.title, table.note, nothing(UNTIMED));
-  section(
-    "fast_p",
-    table.title,
-    table.note,
-    box,
-    el("ul", { class: "legend" }, keys),
-    folded("The values", madeTable(table)),
-  );
-  chart(box, fastCurve);
-}
-
-function failureSection() {
-  const table = data.tables.failures;
-  const seen = new Set();
-  const bars = data.verdicts.flatMap(({ run, counts }) => {
-    const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-    const parts = Object.entries(counts).map(([verdict, count]) => {
-      seen.add(verdict);
-      const part = el("span", { class: `v-${verdict}`, title: `${verdict}: ${count}` });
-      part.style.flexGrow = count;
-      return part;
-    });
-    const said = Object.entries(counts)
-      .map(([verdict, count]) => `${count} ${verdict}`)
-      .join(", ");
-    return [
-      el("div", { class: "muted" }, `${run}: ${total} samples`),
-      el("div", { class: "stack", role: "img", "aria-label": said }, parts),
-    ];
-  });
-  const keys = [...seen].map((verdict) => el("li", {}, el("span", { class: `swatch v-${verdict}` }), verdict));
-  section(
-    "failures",
-    table.title,
-    table.note,
-    bars,
-    el("ul", { class: "legend" }, keys),
-    table.rows.length ? madeTable(table) : null,
-  );
-}
+/* The page: the sections, and the samples that the filters leave. */
 
 /* Which samples are shown. */
 const CHOICES = ["run", "verdict", "category", "pace", "platform"];
 const chosen = new Map();
 let list = samples;
 
-function choices() {
+function addChoices() {
   for (const name of CHOICES) {
     const values = [...new Set(samples.map((sample) => sample[name]))];
     if (values.length < 2) continue;
@@ -84,8 +27,8 @@ function refresh() {
       words.every((word) => sample.words.includes(word)) && wanted.every(([name, value]) => sample[name] === value),
   );
   byId("shown").textContent = `${list.length} of ${samples.length} samples`;
-  chart(byId("speedups"), speedupPlot(list));
-  chart(byId("light"), lightPlot(list));
+  showChart(byId("speedups"), plotSpeedups(list));
+  showChart(byId("light"), plotLight(list));
   grid.show(list);
 }
 
@@ -159,7 +102,7 @@ function nextTheme() {
   setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]);
 }
 
-function storedTheme() {
+function readTheme() {
   try {
     return localStorage.getItem("pkb-theme");
   } catch {
@@ -167,7 +110,7 @@ function storedTheme() {
   }
 }
 
-function contents() {
+function addContents() {
   const links = [...document.querySelectorAll("main section")].map((one) =>
     el("a", { href: `#${one.id}` }, one.querySelector("h2").textContent),
   );
@@ -175,22 +118,16 @@ function contents() {
 }
 
 function start() {
-  setTheme(THEMES.includes(storedTheme()) ? storedTheme() : "auto");
+  setTheme(THEMES.includes(readTheme()) ? readTheme() : "auto");
   document.title = `pkb report: ${runs.join(", ")}`;
   byId("subtitle").textContent = data.subtitle;
-  byId("made").textContent = data.made;
+  byId("origin").textContent = data.origin;
   byId("notices").append(...data.notices.map((text) => el("p", { class: "notice" }, text)));
-  tableSection("leaderboard");
-  tableSection("comparison");
-  tableSection("categories");
-  tableSection("fast_categories");
-  curveSection();
-  tableSection("turns");
-  failureSection();
-  choices();
-  if (runs.length > 1) byId("run-keys").append(...runs.map((run) => key(run, runClass(run))));
+  data.sections.forEach(drawSection);
+  addChoices();
+  if (runs.length > 1) byId("run-keys").append(...runs.map((run) => makeKey(run, findRunClass(run))));
   refresh();
-  contents();
+  addContents();
   byId("filter").addEventListener("input", refresh);
   byId("theme-button").addEventListener("click", nextTheme);
   byId("keys-button").addEventListener("click", () => byId("keys").showModal());

@@ -1,4 +1,4 @@
-/* One sample: the reference and the candidate beside each other, and why the verdict is what it is. */
+/* One sample: the reference next to the candidate, and the reasons for the verdict. */
 
 const KEYWORDS =
   "False None True and as assert async await break case class continue def del elif else except finally " +
@@ -17,7 +17,7 @@ const TOKEN = new RegExp(
 );
 
 /* [kind or null, text] of each piece of Python. */
-function* tokens(source) {
+function* splitTokens(source) {
   let done = 0;
   for (const found of source.matchAll(TOKEN)) {
     if (found.index > done) yield [null, source.slice(done, found.index)];
@@ -27,9 +27,9 @@ function* tokens(source) {
   if (done < source.length) yield [null, source.slice(done)];
 }
 
-function code(source, name, marked = new Set()) {
+function makeCode(source, name, marked = new Set()) {
   const lines = [[]];
-  for (const [kind, text] of tokens(source.replace(/\r\n?/g, "\n").replace(/\n$/, ""))) {
+  for (const [kind, text] of splitTokens(source.replace(/\r\n?/g, "\n").replace(/\n$/, ""))) {
     text.split("\n").forEach((part, at) => {
       if (at) lines.push([]);
       if (part) lines.at(-1).push(kind ? el("span", { class: `tok-${kind}` }, part) : part);
@@ -39,8 +39,8 @@ function code(source, name, marked = new Set()) {
   return el("pre", { class: "code", tabindex: 0, role: "region", "aria-label": name }, el("code", {}, rows));
 }
 
-/* The lines of the candidate that its evidence and warnings speak of. */
-function spokenOf(part) {
+/* The lines of the candidate that its evidence and warnings name. */
+function findNamedLines(part) {
   const told = JSON.stringify([part.evidence, part.warnings]);
   const patterns = [
     /candidate\.py:(\d+)/g,
@@ -51,15 +51,15 @@ function spokenOf(part) {
   return new Set(patterns.flatMap((pattern) => [...told.matchAll(pattern)].map((found) => Number(found[1]))));
 }
 
-function tree(value) {
-  if (Array.isArray(value)) return listed(value);
+function makeTree(value) {
+  if (Array.isArray(value)) return makeList(value);
   if (value !== null && typeof value === "object" && !isEmpty(value)) {
     return el(
       "dl",
       { class: "tree" },
       Object.entries(value).flatMap(([name, inside]) => [
         el("dt", {}, name.replaceAll("_", " ")),
-        el("dd", {}, tree(inside)),
+        el("dd", {}, makeTree(inside)),
       ]),
     );
   }
@@ -71,96 +71,96 @@ function tree(value) {
       : String(value);
 }
 
-function listed(values) {
+function makeList(values) {
   if (values.some((value) => value !== null && typeof value === "object" && !Array.isArray(value)))
-    return values.map(tree);
+    return values.map(makeTree);
   if (values.some((value) => typeof value === "string")) return el("pre", { class: "plain" }, values.join("\n"));
   return JSON.stringify(values);
 }
 
-const titledPart = (title, ...inside) => [el("h3", {}, title), ...inside];
-const folded = (title, inside) => el("details", {}, el("summary", {}, title), inside);
+const makePart = (title, ...inside) => [el("h3", {}, title), ...inside];
+const makeFold = (title, inside) => el("details", {}, el("summary", {}, title), inside);
 const isEmpty = (value) => value === null || Object.keys(value).length === 0;
 
-function sides(sample, part) {
+function makeSources(sample, part) {
   const place = Object.hasOwn(data.references, sample.problem) ? data.references[sample.problem] : null;
   const reference = place === null ? null : JSON.parse(byId(`reference-${place}`).textContent);
   const ours =
     reference === null
-      ? nothing("The reference is not in the suite; name its folder with --suite.")
-      : code(reference, "Reference");
+      ? makeEmptyNote("The reference is not in the suite; name its folder with --suite.")
+      : makeCode(reference, "Reference");
   const theirs =
     part.source === null
-      ? nothing("The candidate's source is not in the run.")
-      : code(part.source, "Candidate", spokenOf(part));
+      ? makeEmptyNote("The candidate's source is not in the run.")
+      : makeCode(part.source, "Candidate", findNamedLines(part));
   return el(
     "div",
-    { class: "sides" },
+    { class: "sources" },
     el("div", {}, el("h3", {}, "Reference"), ours),
     el("div", {}, el("h3", {}, "Candidate"), theirs),
   );
 }
 
-function times(sample, part) {
+function makeTimes(sample, part) {
   if (!part.timing) return [];
-  if (!part.ranks) return titledPart("Times", tree(part.timing));
+  if (!part.ranks) return makePart("Times", makeTree(part.timing));
   const ranks = part.ranks.reference.map((us, rank) => [String(rank), us, part.ranks.candidate[rank]]);
   const rows = [...ranks, ["slowest of each call", part.timing.reference_us, part.timing.candidate_us]];
   const columns = ["rank", "reference", "candidate"].map((name, at) => ({
     name,
     number: at > 0,
     value: (row) => row[at],
-    cell: (row) => (at ? duration(row[at]) : row[0]),
+    cell: (row) => (at ? formatDuration(row[at]) : row[0]),
   }));
   const box = el("div", { class: "box" });
   new Grid(box, "Median time by rank", columns, { sortable: false, total: rows.at(-1) }).show(ranks);
   const plot = el("div", { class: "chart" });
-  requestAnimationFrame(() => chart(plot, blocksPlot(part.blocks)));
-  const label = sample.platform === ON_CPU ? el("p", { class: "note" }, CPU_TIMES) : null;
-  return titledPart(
+  requestAnimationFrame(() => showChart(plot, plotBlocks(part.blocks)));
+  const label = sample.comparable ? null : el("p", { class: "note" }, CPU_TIMES);
+  return makePart(
     "Times by rank",
     label,
     el("div", { class: "columns" }, box, plot),
-    folded("How it was timed", tree(part.timing)),
+    makeFold("How it was timed", makeTree(part.timing)),
   );
 }
 
-function turns(part) {
+function makeTurns(part) {
   if (!part.turns.length) return [];
-  return titledPart(
+  return makePart(
     "Turns",
     part.turns.map((turn) => {
       const pace = turn.speedup === null ? "" : `, ${Number(turn.speedup.toPrecision(3))} times as fast`;
       const said = el("p", {}, turn.reason);
-      return folded(`Turn ${turn.turn}: ${turn.verdict}${pace}`, [
+      return makeFold(`Turn ${turn.turn}: ${turn.verdict}${pace}`, [
         said,
-        turn.source === null ? nothing("It has no candidate.") : code(turn.source, `Candidate of turn ${turn.turn}`),
+        turn.source === null ? makeEmptyNote("It has no candidate.") : makeCode(turn.source, `Candidate of turn ${turn.turn}`),
       ]);
     }),
   );
 }
 
-function logs(part) {
+function makeLogs(part) {
   const written = Object.entries(part.logs).filter(([, text]) => text);
   if (!written.length) return [];
-  return titledPart(
+  return makePart(
     "What the ranks printed",
     written.map(([rank, text]) => [el("p", { class: "muted" }, `rank ${rank}`), el("pre", { class: "plain" }, text)]),
   );
 }
 
-function pace(sample) {
+function makePace(sample) {
   if (sample.speedup === null) return null;
-  const clock = sample.platform === ON_CPU ? ", by CPU times" : "";
+  const clock = sample.comparable ? "" : ", by CPU times";
   return el(
     "p",
     { class: "reason" },
-    toned(sample.pace, "verdict"),
-    ` ${speed(sample)} times as fast as the reference${clock}`,
+    colourWord(sample.pace, "verdict"),
+    ` ${formatSpeedup(sample)} times as fast as the reference${clock}`,
   );
 }
 
-function facts(sample) {
+function makeFacts(sample) {
   const said = [
     `run ${sample.run}`,
     sample.model === sample.run ? null : `model ${sample.model}`,
@@ -180,33 +180,33 @@ function facts(sample) {
   );
 }
 
-function inside(sample) {
-  const found = byId(`part-${sample.index}`);
+function makeInside(sample) {
+  const found = byId(`detail-${sample.index}`);
   const head = [
-    el("p", { class: "reason" }, toned(sample.verdict, "verdict"), ` ${sample.reason}`),
-    pace(sample),
-    facts(sample),
+    el("p", { class: "reason" }, colourWord(sample.verdict, "verdict"), ` ${sample.reason}`),
+    makePace(sample),
+    makeFacts(sample),
   ];
   if (!found)
     return [
       ...head,
-      nothing(`This page holds the sources of ${data.parts} samples, the fastest first; others are in the run.`),
+      makeEmptyNote(`This page holds the sources of ${data.most_details} samples, the fastest first; others are in the run.`),
     ];
   const part = JSON.parse(found.textContent);
   return [
     ...head,
-    ...(isEmpty(part.evidence) ? [] : titledPart("Evidence", tree(part.evidence))),
-    ...(isEmpty(part.warnings) ? [] : titledPart("What the screen warns of", tree(part.warnings))),
-    sides(sample, part),
+    ...(isEmpty(part.evidence) ? [] : makePart("Evidence", makeTree(part.evidence))),
+    ...(isEmpty(part.warnings) ? [] : makePart("What the screen warns of", makeTree(part.warnings))),
+    makeSources(sample, part),
     ...turns(part),
     ...times(sample, part),
-    ...(part.profile ? titledPart("Profile", tree(part.profile)) : []),
+    ...(part.profile ? makePart("Profile", makeTree(part.profile)) : []),
     ...logs(part),
     el(
       "div",
       { class: "columns" },
-      el("div", {}, titledPart("Environment", tree(part.environment))),
-      el("div", {}, titledPart("Settings", tree({ ...part.setup, candidate: part.candidate, seconds: part.seconds }))),
+      el("div", {}, makePart("Environment", makeTree(part.environment))),
+      el("div", {}, makePart("Settings", makeTree({ ...part.setup, candidate: part.candidate, seconds: part.seconds }))),
     ),
   ];
 }
@@ -226,7 +226,7 @@ function openSample(sample, list) {
   const title = el("h2", { id: "sample-title", tabindex: -1 }, `${sample.problem} · ${sample.sample}`);
   dialog.replaceChildren(
     el("header", {}, title, step(-1, "Previous", "k"), step(1, "Next", "j"), close),
-    el("div", { class: "inside" }, inside(sample)),
+    el("div", { class: "inside" }, makeInside(sample)),
   );
   dialog.dataset.index = sample.index;
   if (!dialog.open) dialog.showModal();

@@ -84,30 +84,30 @@ class Grid {
   }
 }
 
-/* A table made by pkb: cells are [text, value to sort by, sample to open]. */
-function madeTable(table) {
+/* A Table of pkb/report/cells.py: cells are [text, value to sort by, sample to open]. */
+function makeTable(table, title) {
   const columns = table.columns.map((column, at) => ({
     ...column,
     heat: table.heat && at > 0,
     value: (cells) => cells[at][1],
-    cell: (cells) => madeCell(...cells[at]),
+    cell: (cells) => makeCell(...cells[at]),
   }));
   const box = el("div", { class: "box" });
   const rows = table.total ? table.rows.slice(0, -1) : table.rows;
   const total = table.total ? table.rows.at(-1) : null;
-  new Grid(box, table.title, columns, { sortable: rows.length > 1, total }).show(rows);
+  new Grid(box, title, columns, { sortable: rows.length > 1, total }).show(rows);
   return box;
 }
 
-function madeCell(text, value, sample) {
-  const inside = Object.hasOwn(TONES, text) ? toned(text, "verdict") : text;
+function makeCell(text, value, sample) {
+  const inside = Object.hasOwn(TONES, text) ? colourWord(text, "verdict") : text;
   return sample === null ? inside : el("a", { href: `#sample-${sample}` }, inside);
 }
 
-const optional = (value) => (value === null ? "" : value);
+const formatOptional = (value) => (value === null ? "" : value);
 const SAMPLE_COLUMNS = [
   { name: "problem", value: (s) => s.problem, cell: (s) => el("a", { href: linkTo(s) }, s.problem) },
-  { name: "verdict", value: (s) => s.verdict, cell: (s) => toned(s.verdict, "verdict") },
+  { name: "verdict", value: (s) => s.verdict, cell: (s) => colourWord(s.verdict, "verdict") },
   { name: "sample", className: "name", value: (s) => s.sample, cell: (s) => s.sample },
   { name: "run", className: "name", value: (s) => s.run, cell: (s) => s.run },
   {
@@ -115,20 +115,20 @@ const SAMPLE_COLUMNS = [
     number: true,
     about: "median of paired blocks and its 95 % interval",
     value: (s) => s.speedup,
-    cell: speed,
+    cell: formatSpeedup,
   },
   {
     name: "pace",
     about: "at 95 %",
     value: (s) => s.pace,
-    cell: (s) => (s.speedup === null ? "" : [toned(s.pace), s.platform === ON_CPU ? " (CPU times)" : ""]),
+    cell: (s) => (s.speedup === null ? "" : [colourWord(s.pace), s.comparable ? "" : " (CPU times)"]),
   },
   { name: "why", className: "why", value: (s) => s.reason, cell: (s) => el("span", { title: s.reason }, s.reason) },
   {
     name: "time",
     number: true,
     value: (s) => s.candidate_us,
-    cell: (s) => (s.candidate_us === null ? "" : duration(s.candidate_us)),
+    cell: (s) => (s.candidate_us === null ? "" : formatDuration(s.candidate_us)),
   },
   {
     name: "% of light",
@@ -137,7 +137,7 @@ const SAMPLE_COLUMNS = [
     value: (s) => s.percent,
     cell: (s) => (s.percent === null ? "" : s.percent.toPrecision(3)),
   },
-  { name: "check", value: (s) => s.check, cell: (s) => optional(s.check) },
+  { name: "check", value: (s) => s.check, cell: (s) => formatOptional(s.check) },
   { name: "category", value: (s) => s.category, cell: (s) => s.category },
   { name: "backend", value: (s) => s.backend, cell: (s) => s.backend },
   { name: "platform", value: (s) => s.platform, cell: (s) => s.platform },
