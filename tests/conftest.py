@@ -1,10 +1,12 @@
 """What all tests share: judges that live as long as the run, one cache, and a quiet machine for tests that time."""
 
 import fcntl
+import functools
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,17 @@ from pkb.settings import Limits
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 restore_interrupts()
+
+
+@functools.cache
+def open_lock() -> Any:
+    """Return the file that a test locks to run alone, the same for all workers; it is removed when the run ends."""
+    return tempfile.NamedTemporaryFile(prefix="pkb-tests-")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["lock"] = open_lock().name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +47,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
     """Hold a lock that all workers share, and a test that runs alone has for itself."""
     if not IS_WORKER:
         return (yield)
-    with Path(__file__).open() as lock:
+    with open(item.config.workerinput["lock"]) as lock:  # type: ignore[attr-defined]
         fcntl.flock(lock, fcntl.LOCK_EX if runs_alone(item) else fcntl.LOCK_SH)
         try:
             return (yield)

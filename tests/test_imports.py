@@ -19,7 +19,8 @@ def test_a_report_is_written_without_torch(tmp_path_factory: pytest.TempPathFact
 
     run = make_run(tmp_path_factory.mktemp("runs") / "mine", ["1_allreduce"])
     script = (
-        "import sys; from pathlib import Path; from pkb.problems.suite import find_suite; from pkb.report import Report; "
+        "import sys; from pathlib import Path; "
+        "from pkb.problems.suite import find_suite; from pkb.report import Report; "
         "Report.of([Path(sys.argv[1])]).write(Path(sys.argv[2]), ['md', 'json', 'html'], find_suite('parallel')); "
         "sys.exit(int('torch' in sys.modules))"
     )

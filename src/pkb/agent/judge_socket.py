@@ -1,4 +1,4 @@
-"""A socket in an agent's folder that takes kernels from the agent. The judge, its seeds and its records stay outside."""
+"""A socket in an agent's folder that takes kernels from it. The judge, its seeds and its records stay outside."""
 
 import asyncio
 import contextlib

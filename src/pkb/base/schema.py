@@ -125,7 +125,7 @@ def _parse_scalar(kind: Any, value: Any, place: str) -> Any:
             raise SchemaError(f"{place} is {value!r}, not one of {', '.join(str(one.value) for one in kind)}")
         return kind(value)
     elif kind is float:
-        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        good = isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
     elif kind is int:
         good = isinstance(value, int) and not isinstance(value, bool)
     elif kind in (bool, str, dict, list):
@@ -135,3 +135,11 @@ def _parse_scalar(kind: Any, value: Any, place: str) -> Any:
     if not good:
         raise SchemaError(f"{place} is no {getattr(kind, '__name__', kind)}")
     return float(value) if kind is float else value
+
+
+def _is_finite(value: int | float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # An integer that no float can hold.
+        return False

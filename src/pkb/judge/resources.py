@@ -56,7 +56,8 @@ class Resources:
 
     @property
     def pool(self) -> WorldPool:
-        self._pool = self._pool or WorldPool(self.nursery, self.sandbox, self.limits)
+        if self._pool is None or self._pool.sandbox is not self.sandbox:
+            self._pool = WorldPool(self.nursery, self.sandbox, self.limits)
         return self._pool
 
     def close(self) -> None:

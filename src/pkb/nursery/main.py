@@ -10,13 +10,14 @@ import os
 
 from pkb.backends import load_backends
 from pkb.checks import list_checks
+from pkb.nursery.forking import preload_modules, take_judge_socket
 from pkb.nursery.server import NurseryServer
 from pkb.platforms import load_platforms
 from pkb.protocol.channel import Channel, ChannelClosed
 from pkb.protocol.messages import NurserySettings, decode_order
 from pkb.sandbox import linux
 from pkb.sandbox import visible_paths as view
-from pkb.sandbox.processes import adopt_orphans, preload_modules, take_judge_socket
+from pkb.sandbox.processes import adopt_orphans
 
 # What ranks would otherwise each import again.
 _PRELOADED = ("torch", "torch.distributed")

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pkb.nursery.forking import execute_rank, preload_modules, reset_after_fork
 from pkb.nursery.mps import Service
 from pkb.protocol import messages as m
 from pkb.protocol.channel import Channel, ChannelClosed
@@ -20,17 +21,14 @@ from pkb.sandbox.processes import (
     close_other_fds,
     die_with_parent,
     die_with_subreaper,
-    execute_rank,
     find_session,
     list_children,
     list_descendants,
     list_sessions,
     pin_process,
-    preload_modules,
     read_command_line,
     read_cpu_usage,
     reap_children,
-    reset_after_fork,
 )
 
 _GRACE_S = 0.5
@@ -165,12 +163,12 @@ class NurseryServer:
         self, order: m.Spawn, rank: int, fds: list[int], listener: socket.socket, tie: Callable[[], None]
     ) -> None:
         """Run a rank in this process, a fork of the nursery, and end it."""
-        from pkb.rank.bootstrap import run_rank
-        from pkb.rank.builder import Builder
-        from pkb.rank.rank import Rank
-
         status = 1
         try:
+            from pkb.rank.bootstrap import run_rank
+            from pkb.rank.builder import Builder
+            from pkb.rank.rank import Rank
+
             reset_after_fork()
             tie()
             channel, log = fds[2 * rank : 2 * rank + 2]

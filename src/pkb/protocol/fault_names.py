@@ -10,7 +10,7 @@ OTHER_ORDER = "other-order"
 
 SKIP = "skip"
 """Leaves out one operation of a model; its number follows the name."""
-STALE = "stale"
+STALE = "stale-argument"
 """Replaces one argument of a model by that of the first call; its position follows the name."""
 NOTHING = "nothing"
 """No fault: the model as it is."""

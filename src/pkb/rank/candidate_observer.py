@@ -49,11 +49,11 @@ class CollectiveCounter:
 
     def _count_calls(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
-        def counted(*args: Any, **kwargs: Any) -> Any:
+        def count_and_call(*args: Any, **kwargs: Any) -> Any:
             self.note(name)
             return original(*args, **kwargs)
 
-        return counted
+        return count_and_call
 
 
 class CandidateObserver(CollectiveCounter):
@@ -89,14 +89,14 @@ class CandidateObserver(CollectiveCounter):
 
     def _remember_results(self, original: Callable[..., Any], remember: Callable[[Any], None]) -> Callable[..., Any]:
         @wraps(original)
-        def observed(*args: Any, **kwargs: Any) -> Any:
+        def call_and_remember(*args: Any, **kwargs: Any) -> Any:
             with self.pause():
                 result = original(*args, **kwargs)
             if not self._paused:
                 remember(result)
             return result
 
-        return observed
+        return call_and_remember
 
 
 class _OperatorCounter(TorchDispatchMode):

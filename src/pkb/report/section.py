@@ -33,7 +33,7 @@ class LineChart:
 
 
 @dataclass(frozen=True)
-class Bar:
+class StackedBar:
     label: str
     parts: dict[str, int]
     """The length of each part, in order."""
@@ -43,7 +43,7 @@ class Bar:
 class BarChart:
     """Horizontal bars, each divided into parts. Parts named after a verdict have the verdict's colour."""
 
-    bars: list[Bar]
+    bars: list[StackedBar]
     kind: Literal["bars"] = "bars"
 
 

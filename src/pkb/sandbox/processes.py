@@ -1,26 +1,13 @@
-"""Process trees: list, tie, reap and measure processes, and prepare forks of the nursery."""
+"""Process trees: list, tie, reap and measure processes."""
 
 import contextlib
-import gc
-import importlib
-import json
 import os
 import signal
-import socket
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pkb.sandbox import linux
-
-_RANK_PROGRAM = """
-import json, sys
-from pkb.rank.bootstrap import run_rank
-from pkb.rank.rank import Rank
-run_rank(Rank, *json.loads(sys.argv[1]))
-"""
 
 
 def adopt_orphans() -> None:
@@ -36,13 +23,6 @@ def die_with_subreaper(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.001)
     die_with_parent()
-
-
-def reset_after_fork() -> None:
-    """Undo the nursery's signal handling and memory protection, which a fork of the nursery inherits."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
 def close_other_fds(kept: set[int]) -> None:
@@ -140,33 +120,3 @@ def read_command_line(pid: int) -> str:
         return b" ".join(words).decode(errors="replace").strip()[:200]
     except OSError:
         return f"process {pid}"
-
-
-def take_judge_socket() -> socket.socket:
-    """Return the socket to the judge, which is this process's stdin, and put the null device in its place.
-
-    Ranks inherit stdin, and must not inherit the socket.
-    """
-    judge = socket.socket(fileno=os.dup(0))
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    return judge
-
-
-def execute_rank(order: dict[str, Any], rank: int, port: int, *fds: int | None) -> None:
-    """Replace this process by a new Python program that calls run_rank."""
-    for fd in fds:
-        if fd is not None:
-            os.set_inheritable(fd, True)
-    arguments = json.dumps([order, rank, port, *fds])
-    os.execv(sys.executable, [sys.executable, "-P", "-c", _RANK_PROGRAM, arguments])
-
-
-def preload_modules(names: Sequence[str]) -> None:
-    """Import these modules for all processes that are forked afterwards; skip those that cannot be imported."""
-    for name in names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    # Otherwise each fork's garbage collector would visit all imported objects, and copy their pages.
-    gc.freeze()

@@ -140,7 +140,7 @@ def test_every_problem_has_a_hidden_size(world: int) -> None:
 def test_collectives_are_counted_in_both_worlds(judge: Judge, tmp_path: Path) -> None:
     """In one only, they would take longer there."""
     source = load_problem("allreduce").path.read_text()
-    text = source.replace("    return ", "    return (dist.all_reduce.__code__.co_name == 'counted') * ", 1)
+    text = source.replace("    return ", "    return (dist.all_reduce.__code__.co_name == 'count_and_call') * ", 1)
     assert text != source
     (tmp_path / "1_allreduce.py").write_text(text)
     problem = load_file(tmp_path / "1_allreduce.py")

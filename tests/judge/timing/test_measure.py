@@ -140,8 +140,8 @@ def test_compiled_baselines_take_turns_too(judge: Judge) -> None:
     )
     assert record.timing
     found = record.timing.baselines["compile-default"]
-    assert found["us"] > 0, found
-    assert len(found["blocks_us"]) == len(record.timing.blocks_us["candidate"])
+    assert found.us, found
+    assert len(found.blocks_us) == len(record.timing.blocks_us["candidate"])
 
 
 def test_a_baseline_that_cannot_be_compiled_is_told_and_left_out(judge: Judge, tmp_path: Path) -> None:

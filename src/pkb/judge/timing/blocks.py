@@ -117,7 +117,7 @@ class TimedWorld:
         self.forget()
 
     def pin(self, pinned: bool) -> None:
-        """Where cores matter, pin the ranks to the cores that all worlds are timed on; or unpin them."""
+        """Pin the ranks to the cores that all worlds are timed on, where cores matter; or unpin them."""
         if self.world.nursery.platform.has_unequal_processes:
             self.world.pin(pinned)
 

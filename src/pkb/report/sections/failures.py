@@ -7,7 +7,7 @@ from pkb.analyse import FailureCount, Row, count_failures
 from pkb.record import Verdict
 from pkb.report.cells import Column, Table, TableCell, make_count_cell, make_share_cell, make_text_cell
 from pkb.report.data import ReportData
-from pkb.report.section import Bar, BarChart, Section
+from pkb.report.section import BarChart, Section, StackedBar
 
 ORDER = 80
 _NOTE = (
@@ -36,7 +36,7 @@ def _make_cells(run: str, one: FailureCount) -> list[TableCell]:
     ]
 
 
-def _make_bar(run: str, rows: list[Row]) -> Bar:
+def _make_bar(run: str, rows: list[Row]) -> StackedBar:
     counts = Counter(row.verdict for row in rows if not row.degenerate)
     ordered = sorted(counts.items(), key=lambda item: (item[0] != Verdict.CORRECT, -item[1]))
-    return Bar(f"{run}: {counts.total()} samples", dict(ordered))
+    return StackedBar(f"{run}: {counts.total()} samples", dict(ordered))

@@ -149,7 +149,7 @@ function plotSpeedups(shown) {
         parts.push(drawLabel(8, y + 14, wide ? CPU_TIMES : "CPU times: the host's clock", "quiet"));
         y += 26;
       }
-      parts.push(...speedupLine(sample, x, y, step, wide, left, right));
+      parts.push(...drawSpeedup(sample, x, y, step, wide, left, right));
       y += step;
     });
     const axis = listLogTicks(low, high, (right - left) / 46).flatMap((tick) => [

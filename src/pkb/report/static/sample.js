@@ -41,14 +41,14 @@ function makeCode(source, name, marked = new Set()) {
 
 /* The lines of the candidate that its evidence and warnings name. */
 function findNamedLines(part) {
-  const told = JSON.stringify([part.evidence, part.warnings]);
+  const text = JSON.stringify([part.evidence, part.warnings]);
   const patterns = [
     /candidate\.py:(\d+)/g,
     /line (\d+) of candidate\.py/g,
     /candidate\.py, line (\d+)/g,
     /"line":(\d+)/g,
   ];
-  return new Set(patterns.flatMap((pattern) => [...told.matchAll(pattern)].map((found) => Number(found[1]))));
+  return new Set(patterns.flatMap((pattern) => [...text.matchAll(pattern)].map((found) => Number(found[1]))));
 }
 
 function makeTree(value) {
@@ -198,10 +198,10 @@ function makeInside(sample) {
     ...(isEmpty(part.evidence) ? [] : makePart("Evidence", makeTree(part.evidence))),
     ...(isEmpty(part.warnings) ? [] : makePart("What the screen warns of", makeTree(part.warnings))),
     makeSources(sample, part),
-    ...turns(part),
-    ...times(sample, part),
+    ...makeTurns(part),
+    ...makeTimes(sample, part),
     ...(part.profile ? makePart("Profile", makeTree(part.profile)) : []),
-    ...logs(part),
+    ...makeLogs(part),
     el(
       "div",
       { class: "columns" },
