@@ -52,6 +52,10 @@ def make_job(source: bytes, out: Path | None = None) -> Job:
     return Job.of(load_problem("allreduce"), Candidate.of(source), ProblemSettings(2, trials=1), out=out)
 
 
+def list_children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
 def test_a_job_is_judged_in_another_process(process_engine: str, tmp_path: Path) -> None:
     engine, phases = make_engine(process_engine, Site("cpu")), list[Phase]()
     record = engine.submit(make_job(RIGHT, tmp_path / "sample"), phases.append).result()
@@ -63,9 +67,9 @@ def test_a_job_is_judged_in_another_process(process_engine: str, tmp_path: Path)
 
 
 def test_closing_it_leaves_no_process_and_no_record(process_engine: str) -> None:
-    engine = make_engine(process_engine, Site("cpu"))
+    engine, before = make_engine(process_engine, Site("cpu")), list_children()
     begun, waiting = engine.submit(make_job(ENDLESS)), engine.submit(make_job(RIGHT))
-    while len(family := psutil.Process().children(recursive=True)) < 3:
+    while len(family := list_children() - before) < 3:
         assert not begun.done(), begun.exception()
         time.sleep(0.05)
     engine.close()

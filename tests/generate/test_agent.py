@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 import pkb
-from helpers.generating import DEADLINE_S, JUDGED, make_words, run_pkb, start_pkb, wait_until
+from helpers.commands import run_pkb
+from helpers.generating import DEADLINE_S, JUDGED, make_words, start_pkb, wait_until
 from helpers.running import COST, Run, let_agent_work, read_shipped
 from helpers.server import KEY
 from pkb.agent.mini_swe import AgentLimits
@@ -109,7 +110,7 @@ def test_ctrl_c_leaves_nothing_running_and_the_next_run_goes_on(run: Run) -> Non
     assert errors.strip() == "interrupted: 0 of 1 samples are there; run the same command to go on"
     assert not psutil.wait_procs(family, timeout=10)[1]
     assert not list(run.folder.rglob("sample.json"))
-    ran = run_pkb(make_agent_words(run, "sleeper", "--max-seconds", "4", *prices))
+    ran = run_pkb(*make_agent_words(run, "sleeper", "--max-seconds", "4", *prices))
     assert ran.returncode == 0, ran.stderr
     assert (run.sample("sleeper") / "trajectory-1.json").is_file(), "the attempt that was cut off is kept"
     cost = run.facts("sleeper")["cost_usd"]
@@ -117,7 +118,7 @@ def test_ctrl_c_leaves_nothing_running_and_the_next_run_goes_on(run: Run) -> Non
 
 
 def test_the_command_says_what_came_of_it(run: Run) -> None:
-    ran = run_pkb(make_agent_words(run, "worker"))
+    ran = run_pkb(*make_agent_words(run, "worker"))
     assert ran.returncode == 0, ran.stderr
     assert "Submitted after 3 steps and 2 evaluations" in ran.stdout
     assert "1_allreduce  openai-worker-1  CORRECT" in ran.stdout
@@ -129,7 +130,7 @@ def test_without_mini_swe_agent_it_says_how_to_install_it(run: Run, monkeypatch:
         if name == "pkb.agent.mini_swe" or name.partition(".")[0] == "minisweagent":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "minisweagent", None)
-    ran = run_pkb(make_agent_words(run, "worker"))
+    ran = run_pkb(*make_agent_words(run, "worker"))
     assert ran.returncode == 2
     assert "install it with: pip install 'parallelkernelbench[agent]'" in ran.stderr
 

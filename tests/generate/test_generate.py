@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from helpers.commands import run_pkb
 from helpers.generating import (
     DEADLINE_S,
     JUDGED,
@@ -16,7 +17,6 @@ from helpers.generating import (
     count_requests,
     list_complete,
     make_words,
-    run_pkb,
     start_pkb,
     wait_until,
 )
@@ -42,7 +42,7 @@ def test_ctrl_c_keeps_what_is_there_and_the_next_run_goes_on(provider: Provider,
     for file in tmp_path.rglob("sample.json"):
         assert {"prompt.md", "response.md", "candidate.py"} <= {path.name for path in file.parent.iterdir()}
     provider.allow(1000)
-    second = run_pkb(words)
+    second = run_pkb(*words)
     assert second.returncode == 0, second.stderr
     assert list_complete(tmp_path) == STEMS
     assert count_requests(provider) == [1, 1, 1, 1, 1, 1, 2, 2], "the two that were under way are asked for again"
@@ -79,7 +79,7 @@ def test_keys_are_sent_to_the_provider_and_written_nowhere(provider: Provider, t
     words = make_words(provider, tmp_path / "busy", "busy", problems="1")
     runs = [
         run_process([sys.executable, "-m", "pkb", *words], env=environment, cwd=tmp_path),
-        run_pkb(make_words(provider, tmp_path / "locked", "locked", problems="1")),
+        run_pkb(*make_words(provider, tmp_path / "locked", "locked", problems="1")),
     ]
     assert [ran.returncode for ran in runs] == [0, 2]
     assert "incorrect key provided: Bearer [OPENAI_API_KEY]" in runs[1].stderr
@@ -91,7 +91,7 @@ def test_keys_are_sent_to_the_provider_and_written_nowhere(provider: Provider, t
 
 
 def test_samples_are_judged_as_they_arrive(provider: Provider, tmp_path: Path) -> None:
-    ran = run_pkb(make_words(provider, tmp_path, "kernel", "--judge", *JUDGED, "--json", problems="1"))
+    ran = run_pkb(*make_words(provider, tmp_path, "kernel", "--judge", *JUDGED, "--json", problems="1"))
     assert ran.returncode == 0, ran.stderr
     sample, record = map(json.loads, ran.stdout.splitlines())
     assert record["verdict"] == "CORRECT"
@@ -118,7 +118,7 @@ def test_ctrl_c_during_a_judgement_leaves_no_rank_and_no_record(provider: Provid
 
 
 def test_refine_prints_every_turn(provider: Provider, tmp_path: Path) -> None:
-    ran = run_pkb(make_refining(provider, tmp_path, "learner", "--turns", "2", "--json"))
+    ran = run_pkb(*make_refining(provider, tmp_path, "learner", "--turns", "2", "--json"))
     assert ran.returncode == 0, ran.stderr
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [line["turn"] for line in lines] == [1, 1, 2, 2]
@@ -139,7 +139,7 @@ def test_refine_goes_on_after_ctrl_c(provider: Provider, tmp_path: Path) -> None
     assert first.returncode == 130
     assert errors.strip() == "interrupted: 2 of 4 turns are there; run the same command to go on"
     provider.allow(1000)
-    second = run_pkb(words)
+    second = run_pkb(*words)
     assert second.returncode == 0, second.stderr
     assert count_requests(provider) == [1, 1, 2, 2], "what was under way is asked for again, and nothing else"
 
@@ -150,7 +150,7 @@ def test_refine_goes_on_after_being_killed(provider: Provider, tmp_path: Path) -
         wait_until(lambda: len(list(tmp_path.glob("*/*/turns/*/record.json"))) >= 2)
         killed.kill()
         killed.communicate()
-    second = run_pkb(words)
+    second = run_pkb(*words)
     assert second.returncode == 0, second.stderr
     turns = {stem: sorted(tmp_path.glob(f"{stem}/*/turns/*/record.json")) for stem in ("1_allreduce", "2_allgather")}
     verdicts = {stem: [json.loads(file.read_text())["verdict"] for file in files] for stem, files in turns.items()}
@@ -171,7 +171,7 @@ def test_two_processes_refine_one_run(provider: Provider, tmp_path: Path) -> Non
 
 def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path) -> None:
     prices = ("--price-in", "1", "--price-out", "10", "--max-tokens", "1000", "--dry", "--samples", "2")
-    ran = run_pkb(make_words(provider, tmp_path, "kernel", *prices, problems="1-2"))
+    ran = run_pkb(*make_words(provider, tmp_path, "kernel", *prices, problems="1-2"))
     assert ran.returncode == 0, ran.stderr
     assert "4 of 4 samples are missing" in ran.stdout
     assert "at most 4,000 of answers (1,000 each)" in ran.stdout
@@ -195,7 +195,7 @@ def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path
     ],
 )
 def test_mistakes_get_one_clear_line(provider: Provider, tmp_path: Path, more: list[str], says: str) -> None:
-    ran = run_pkb(make_words(provider, tmp_path, "kernel", *more, problems="1"))
+    ran = run_pkb(*make_words(provider, tmp_path, "kernel", *more, problems="1"))
     assert ran.returncode == 2
     assert says in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
@@ -203,10 +203,10 @@ def test_mistakes_get_one_clear_line(provider: Provider, tmp_path: Path, more: l
 
 
 def test_a_run_belongs_to_one_model(provider: Provider, tmp_path: Path) -> None:
-    assert run_pkb(make_words(provider, tmp_path, "kernel", problems="1")).returncode == 0
+    assert run_pkb(*make_words(provider, tmp_path, "kernel", problems="1")).returncode == 0
     written = json.loads((tmp_path / "run.json").read_text())
     assert (written["model"], written["backend"], written["suite"]) == ("openai/kernel", "triton", "parallel")
-    ran = run_pkb(make_words(provider, tmp_path, "rubbish", problems="1"))
+    ran = run_pkb(*make_words(provider, tmp_path, "rubbish", problems="1"))
     assert ran.returncode == 2
     assert "holds samples of openai/kernel; choose another --run for openai/rubbish" in ran.stderr
 
@@ -216,12 +216,12 @@ def test_without_litellm_it_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
     model._import_litellm.cache_clear()
-    ran = run_pkb(make_words(provider, tmp_path, "kernel", problems="1"))
+    ran = run_pkb(*make_words(provider, tmp_path, "kernel", problems="1"))
     assert ran.returncode == 2
     assert "install it with: pip install 'parallelkernelbench[generate]'" in ran.stderr
 
 
 def test_prompt_prints_the_text_and_calls_nobody() -> None:
-    ran = run_pkb(["prompt", "13", "--backend", "cuda", "--hardware", "h100_8"])
+    ran = run_pkb("prompt", "13", "--backend", "cuda", "--hardware", "h100_8")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == (Path(__file__).parent / "golden" / "13_cuda_bf16.txt").read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.generating import run_pkb
+from helpers.commands import run_pkb
 from helpers.running import MODEL, Run, let_agent_work
 from helpers.server import MODELS, WRONG_MODEL, Provider
 from pkb.candidate import Candidate
@@ -36,7 +36,7 @@ def test_a_sample_is_generated_judged_and_reported_by_its_level(provider: Provid
     asked = ["--suite", "kernelbench", "--model", "openai/kernel", "--api-base", provider.url, "--run", str(run)]
     request = ["--backend", "triton", "--precision", "fp32", "--no-hardware", "--examples", "0", "--track", "scratch"]
     judged = ["--judge", "--measure-perf", "--platform", "cpu", "--json"]
-    ran = run_pkb(["generate", "L1/1", *asked, *request, *judged])
+    ran = run_pkb("generate", "L1/1", *asked, *request, *judged)
     assert ran.returncode == 0, ran.stderr
     sample, record = map(json.loads, ran.stdout.splitlines())
     assert (record["verdict"], record["category"], record["setup"]["world"]) == ("CORRECT", "level1", 1)
@@ -44,7 +44,7 @@ def test_a_sample_is_generated_judged_and_reported_by_its_level(provider: Provid
     assert record["candidate"]["sha256"] == sample["candidate"]
     assert (run / STEM / "openai-kernel-1" / "candidate.py").read_text() == KERNEL
     assert "class Model(nn.Module)" in provider.requests[0].prompt
-    reported = run_pkb(["report", str(run), "--suite", "kernelbench"])
+    reported = run_pkb("report", str(run), "--suite", "kernelbench")
     assert reported.returncode == 0, reported.stderr
     figures = json.loads((run / "report" / "report.json").read_text())
     (level,) = [one["summary"] for one in figures["leaderboard"] if one["summary"]["category"] == "level1"]

@@ -1,4 +1,4 @@
-"""`pkb generate`, `pkb refine` and `pkb agent` against the tests' provider: in this process, or in one of their own."""
+"""Command lines of `pkb generate`, `pkb refine` and `pkb agent` against the tests' provider, and processes of them."""
 
 import subprocess
 import sys
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from helpers import commands
 from helpers.processes import start_process
 from helpers.server import SOLUTIONS, Provider
 
@@ -24,11 +23,6 @@ def make_words(
     fixed = ["--model", f"openai/{behaviour}", "--api-base", provider.url, "--run", str(run), "--backend", "triton"]
     prompt = ["--precision", "fp32", "--no-hardware", "--size", "tiny", "--nproc", "2", "--examples", "0"]
     return [verb, problems, *fixed, *prompt, *more]
-
-
-def run_pkb(words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Run `pkb` in this process."""
-    return commands.run_pkb(*words)
 
 
 def start_pkb(words: Sequence[str]) -> "AbstractContextManager[subprocess.Popen[str]]":

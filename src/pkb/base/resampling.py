@@ -12,7 +12,9 @@ RESAMPLES = 2000
 @cache
 def draw_counts(items: int, seed: int = 0) -> NDArray:
     """Return how often each of the items is drawn, by resample; equal arguments draw equally."""
-    return np.random.default_rng(seed).multinomial(items, np.full(items, 1 / items), size=RESAMPLES)
+    counts = np.random.default_rng(seed).multinomial(items, np.full(items, 1 / items), size=RESAMPLES)
+    # Half the memory: it is what medians over many values wait for.
+    return counts.astype(np.int32)
 
 
 def resample_medians(values: Sequence[float], seed: int = 0) -> NDArray:
@@ -23,9 +25,9 @@ def resample_medians(values: Sequence[float], seed: int = 0) -> NDArray:
 
 def compute_weighted_medians(ordered: NDArray, weights: NDArray) -> NDArray:
     """Return, by resample, the median of values in ascending order that are each repeated by their weight."""
-    reached = np.cumsum(weights, axis=1)
+    reached = np.cumsum(weights, axis=1, dtype=np.int32)
     total = reached[:, -1:]
-    lower, upper = ((reached < rank).sum(axis=1) for rank in ((total + 1) // 2, total // 2 + 1))
+    lower, upper = (np.count_nonzero(reached < rank, axis=1) for rank in ((total + 1) // 2, total // 2 + 1))
     return (ordered[lower] + ordered[upper]) / 2
 
 

@@ -74,7 +74,8 @@ function makeSvg(width, height, about, parts) {
 }
 
 function makeKey(name, className) {
-  const mark = svg("svg", { width: 28, height: 12, "aria-hidden": "true" }, drawLine(2, 6, 26, 6, `stroke ${className}`));
+  const stroke = drawLine(2, 6, 26, 6, `stroke ${className}`);
+  const mark = svg("svg", { width: 28, height: 12, "aria-hidden": "true" }, stroke);
   return el("li", {}, mark, name);
 }
 
@@ -243,7 +244,8 @@ function drawRoof(percent, x, y, x0, x1, y1, right) {
 
 function drawLightMark(sample, x, y) {
   const at = x(sample.roofline_us);
-  const [reference, candidate, light] = [sample.reference_us, sample.candidate_us, sample.roofline_us].map(formatDuration);
+  const times = [sample.reference_us, sample.candidate_us, sample.roofline_us];
+  const [reference, candidate, light] = times.map(formatDuration);
   const name = `${sample.problem} ${sample.sample} ${sample.run}`;
   const said = `${name}: ${candidate}, reference ${reference}, speed of light ${light}`;
   return addTitle(
@@ -279,7 +281,8 @@ function plotBlocks(blocks) {
         ),
       ),
     );
-    const name = drawLabel((left + right) / 2, height - 4, "blocks: reference hollow, candidate filled", "quiet", "middle");
+    const words = "blocks: reference hollow, candidate filled";
+    const name = drawLabel((left + right) / 2, height - 4, words, "quiet", "middle");
     return makeSvg(width, height, "Median time of each timed block", [grid, marks, name]);
   };
 }

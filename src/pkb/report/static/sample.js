@@ -134,7 +134,9 @@ function makeTurns(part) {
       const said = el("p", {}, turn.reason);
       return makeFold(`Turn ${turn.turn}: ${turn.verdict}${pace}`, [
         said,
-        turn.source === null ? makeEmptyNote("It has no candidate.") : makeCode(turn.source, `Candidate of turn ${turn.turn}`),
+        turn.source === null
+          ? makeEmptyNote("It has no candidate.")
+          : makeCode(turn.source, `Candidate of turn ${turn.turn}`),
       ]);
     }),
   );
@@ -190,7 +192,9 @@ function makeInside(sample) {
   if (!found)
     return [
       ...head,
-      makeEmptyNote(`This page holds the sources of ${data.most_details} samples, the fastest first; others are in the run.`),
+      makeEmptyNote(
+        `This page holds the sources of ${data.most_details} samples, the fastest first; others are in the run.`,
+      ),
     ];
   const part = JSON.parse(found.textContent);
   return [
@@ -206,7 +210,11 @@ function makeInside(sample) {
       "div",
       { class: "columns" },
       el("div", {}, makePart("Environment", makeTree(part.environment))),
-      el("div", {}, makePart("Settings", makeTree({ ...part.setup, candidate: part.candidate, seconds: part.seconds }))),
+      el(
+        "div",
+        {},
+        makePart("Settings", makeTree({ ...part.setup, candidate: part.candidate, seconds: part.seconds })),
+      ),
     ),
   ];
 }
