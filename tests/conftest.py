@@ -18,6 +18,8 @@ from pkb.settings import Limits
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 restore_interrupts()
+# A worker would print mini-swe-agent's greeting after pytest's closing line.
+os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
 
 
 @functools.cache
