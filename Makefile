@@ -38,7 +38,9 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/judging_speed.py
 	$(BIN)/python benchmarks/flat_memory.py
+	$(BIN)/python benchmarks/hostile.py
 	$(BIN)/python benchmarks/suite_speed.py
+	$(BIN)/python benchmarks/start_up.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pkb needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'

@@ -4,18 +4,28 @@ expect: CHEAT threads
 warns: starts-threads
 """
 
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
 
 import torch.distributed as dist
 
-pool = ThreadPoolExecutor(1)
+waiting = []
 
 
-def work(tensor):
-    total = tensor.clone()
-    dist.all_reduce(total)
-    return total
+def work():
+    while True:
+        for tensor, done in waiting[:]:
+            dist.all_reduce(tensor)
+            waiting.remove((tensor, done))
+            done.set()
+        time.sleep(1e-4)
+
+
+threading.Thread(target=work, daemon=True).start()
 
 
 def solution(tensor):
-    return pool.submit(work, tensor).result()
+    total, done = tensor.clone(), threading.Event()
+    waiting.append((total, done))
+    done.wait()
+    return total

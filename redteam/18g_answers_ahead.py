@@ -3,7 +3,7 @@ tries: slows the rank's clock, and answers ahead while the judge uses its own
 timed: yes
 platform: cpu
 expect: REJECTED imports-the-judge | REJECTED patches
-unscreened: CHEAT outside-clock | CHEAT patched | CRASH protocol
+unscreened: CHEAT outside-clock | CHEAT patched | CRASH
 """
 
 import time

@@ -5,7 +5,7 @@ nproc: 1
 track: scratch
 platform: gpu
 expect: REJECTED vendor-gemm
-unscreened: CHEAT library-kernel
+unscreened: CHEAT library-call | CHEAT library-kernel
 """
 
 import ctypes

@@ -107,7 +107,7 @@ DAMAGED = {
     "unheard": ({**FIELDS, "verdict": "MAYBE"}, "'MAYBE'"),
     "hollow": ({**FIELDS, "setup": None}, "its 'setup' is no object"),
     "odd": ({**FIELDS, "timing": "quick"}, "its 'timing' is no object"),
-    "deep": (b"[" * 100_000, "recursion"),
+    "deep": (b"[" * 100_000, "nested too deeply"),
     "binary": (b"\xff\xfe", "can't decode"),
 }
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pkb.backends import Backend, find_backend, recognise
+from pkb.base.foreign_files import SOURCE_BYTES, describe_error, read_named_file
 from pkb.errors import UsageError
 from pkb.problems.problem import Problem
 from pkb.record import CandidateFacts
@@ -19,9 +20,11 @@ class Candidate:
     @classmethod
     def read(cls, path: Path, backend: str | None = None) -> "Candidate":
         try:
-            return cls.of(path.read_bytes(), path.stem, backend)
-        except OSError as error:
-            raise UsageError(f"cannot read the candidate {path}: {error.strerror}") from error
+            return cls.of(read_named_file(path, SOURCE_BYTES), path.stem, backend)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"cannot read the candidate {path}: {describe_error(error)}; name a Python file"
+            ) from error
 
     @classmethod
     def of(cls, source: bytes, name: str = "candidate", backend: str | None = None) -> "Candidate":

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+from pkb.base.printable import clean_line
 from pkb.base.schema import dump
 from pkb.record import Evidence, Verdict
 
@@ -11,13 +12,13 @@ _TYPED = ("trial", "findings")
 
 
 class Failure(Exception):
-    """A verdict, the sentence for the record, and the evidence."""
+    """A verdict, the sentence for the record, and the evidence. A candidate's words in them are made printable."""
 
     def __init__(self, verdict: Verdict, reason: str, *, evidence: Evidence | None = None, **facts: Any):
         """Facts that are no field of Evidence become its details."""
-        super().__init__(reason)
+        self.reason = clean_line(reason)
+        super().__init__(self.reason)
         self.verdict = verdict
-        self.reason = reason
         self.evidence = evidence or make_evidence(facts)
 
 

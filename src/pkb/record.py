@@ -4,9 +4,11 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pkb.base.schema import SchemaError, dump, parse
+from pkb.base.foreign_files import parse_json
+from pkb.base.printable import clean_fields
+from pkb.base.schema import AtMost, Between, Bound, Clean, PlainTree, SchemaError, dump, parse
 from pkb.screen import ScreenFinding
 from pkb.settings import Limits, Tolerance, Track
 from pkb.trial import Trial
@@ -17,9 +19,54 @@ ORACLE = "oracle"
 """The rule of comparison without a tolerance: the candidate may err as much as the reference itself does."""
 _OFTEN = 0.5
 
-Spans = list[list[list[float]]]
+MOST_RANKS = 4096
+"""The most ranks that a record may speak of."""
+_MOST_US, _LEAST_US = 1e12, 1e-6
+_MOST_TIMES = 4_000_000
+"""The most raw times of one world."""
+
+
+class _CallTimes(Bound):
+    """Raw times: positive, as many ranks in every call, and at least one call in every block."""
+
+    def settle(self, value: Any, place: str) -> Any:
+        calls = [call for block in value for call in block]
+        ranks = {len(call) for call in calls}
+        if len(ranks) > 1 or 0 in ranks or not all(value):
+            raise SchemaError(f"{place} has blocks without calls, or calls with different numbers of ranks")
+        if sum(map(len, calls)) > _MOST_TIMES:
+            raise SchemaError(f"{place} has more than {_MOST_TIMES} times")
+        if calls and not _LEAST_US <= min(map(min, calls)) <= max(map(max, calls)) <= _MOST_US:
+            raise SchemaError(f"{place} has times that are not between {_LEAST_US:g} and {_MOST_US:g} us")
+        return value
+
+
+class _Ordered(Bound):
+    """Two ends of which the first is not above the second, and none below 0."""
+
+    def settle(self, value: Any, place: str) -> Any:
+        if not 0 <= value[0] <= value[1] <= _MOST_US:
+            raise SchemaError(f"{place} is no interval of numbers that are at least 0")
+        return value
+
+
+class _Details(PlainTree):
+    """Any JSON value, with NaN and infinities, which an output may hold."""
+
+    def _check_number(self, value: Any, place: str) -> Any:
+        return value if isinstance(value, float) else super()._check_number(value, place)
+
+
+Count = Annotated[int, Between(0, 1 << 53)]
+Figure = Annotated[float, Between(-1e15, 1e15)]
+Microseconds = Annotated[float, Between(_LEAST_US, _MOST_US)]
+Ratio = Annotated[float, Between(1e-9, 1e9)]
+"""How many times one time is another: never 0 or below."""
+RankNumber = Annotated[int, Between(0, MOST_RANKS - 1)]
+Facts = Annotated[dict[str, Any], _Details(depth=12, items=100_000, length=4000)]
+Spans = Annotated[list[list[list[float]]], _CallTimes()]
 """Microseconds by block, call and rank."""
-Interval = tuple[float, float]
+Interval = Annotated[tuple[float, float], _Ordered()]
 """The low and the high end of a 95 % interval."""
 
 
@@ -55,19 +102,22 @@ class CandidateFacts:
     sha256: str
     """The hash of the candidate's source."""
 
+    def __post_init__(self) -> None:
+        clean_fields(self)
+
 
 @dataclass(frozen=True)
 class SetupFacts:
     """How the problem was posed, with all defaults filled in."""
 
     dtype: str
-    world: int
+    world: Annotated[int, Between(1, MOST_RANKS)]
     """The number of ranks."""
-    trials: int
-    calls: int
+    trials: Count
+    calls: Count
     """Back-to-back calls in one trial."""
-    m: int | None = None
-    n: int | None = None
+    m: Count | None = None
+    n: Count | None = None
     size: str | None = None
     """The name of a KernelBench task's size, which has it in place of `m` and `n`."""
     inputs: str | None = None
@@ -82,22 +132,28 @@ class SetupFacts:
     screened: bool = False
     """Whether the static screen has let the candidate pass."""
 
+    def __post_init__(self) -> None:
+        clean_fields(self)
+
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen when a candidate failed. Fields that say nothing about this failure are empty."""
+    """What was seen when a candidate failed. Fields that say nothing about this failure are empty.
+
+    Whatever is written here is printable: a candidate chooses many of these words. Only `log` has several lines.
+    """
 
     check: str = ""
     """The check that failed."""
     rule: str = ""
     """The rule that the check applied: one of the screen's, or that of the comparison."""
-    rank: int | None = None
-    ranks: list[int] = field(default_factory=list)
+    rank: RankNumber | None = None
+    ranks: list[RankNumber] = field(default_factory=list)
     """All ranks that did not answer in time."""
     trial: Trial | None = None
-    call: int | None = None
+    call: Count | None = None
     """The call's number in its trial."""
-    output: int | None = None
+    output: Count | None = None
     """The number of the returned tensor."""
     phase: str = ""
     """What the ranks were asked to do."""
@@ -114,21 +170,33 @@ class Evidence:
     """The end of what the rank printed."""
     findings: list[ScreenFinding] = field(default_factory=list)
     """All findings of the static screen."""
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Facts = field(default_factory=dict)
     """Facts that belong to one check only."""
+
+    def __post_init__(self) -> None:
+        clean_fields(self, texts=("log",))
 
 
 @dataclass(frozen=True)
 class SandboxFacts:
-    """What was closed to the candidate."""
+    """What was closed to the candidate, or limited, and by which means."""
 
     level: str = "untried"
     network: str | None = None
+    """Closed by what, or open, which includes the loopback of the machine."""
+    keyring: str | None = None
+    """Whether keys of the kernel can be reached: closed by what, empty at the start, or open."""
     files: str | None = None
+    """Whether files of others can be reached: closed by what, or open."""
     shared_memory: str | None = None
+    """Whether the machine's shared memory can be reached: closed by what, or open."""
+    memory: str | None = None
+    """To what the memory of all processes together is limited, and by which means."""
+    writing: str | None = None
+    """To what the files that the candidate writes are limited, and by which means."""
     processes: str | None = None
-    """Whether other processes can be reached: closed, visible, which is to be seen only, or open."""
-    most_processes: int | None = None
+    """Whether other processes can be reached: closed by what, visible, which is to be seen only, or open."""
+    most_processes: Count | None = None
     """The most processes and threads that the candidate may have; None where the machine cannot limit them."""
     refused: dict[str, str] = field(default_factory=dict)
     """By stronger level: why the machine refused it."""
@@ -142,7 +210,7 @@ class Environment:
     comparable_times: bool = False
     """Whether times of different judgements on this platform may be compared, and enter leaderboards."""
     cpu: str | None = None
-    cores: int | None = None
+    cores: Count | None = None
     gpus: list[str] | None = None
     """The names of all GPUs; None on platforms without them."""
     driver: str | None = None
@@ -154,8 +222,11 @@ class Environment:
     triton: str | None = None
     numpy: str | None = None
     sandbox: SandboxFacts = field(default_factory=SandboxFacts)
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Facts = field(default_factory=dict)
     """What else the platform says about the machine."""
+
+    def __post_init__(self) -> None:
+        clean_fields(self)
 
 
 @dataclass(frozen=True)
@@ -163,10 +234,13 @@ class KernelTime:
     """The calls of one kernel or operator in a profile, over all ranks."""
 
     name: str
-    calls: int
-    us: float
-    share: float
+    calls: Count
+    us: Figure
+    share: Figure
     """The share of all kernels' time."""
+
+    def __post_init__(self) -> None:
+        clean_fields(self)
 
 
 @dataclass(frozen=True)
@@ -175,25 +249,28 @@ class ProfileSummary:
 
     of: str
     """What was timed: device kernels, or operators on the CPU."""
-    calls: int
-    events: int
+    calls: Count
+    events: Count
     top: list[KernelTime]
     """The kernels that took longest, over all ranks."""
-    idle: dict[str, float]
+    idle: dict[str, Figure]
     """By rank: the share of time in which no kernel ran."""
     notes: list[str]
     """What went wrong while profiling."""
+
+    def __post_init__(self) -> None:
+        clean_fields(self)
 
 
 @dataclass(frozen=True)
 class ControlTimes:
     """The reference in both worlds, before one of them got the candidate: how fast identical code is in either."""
 
-    reference_us: float
-    candidate_us: float
-    ratio: float
+    reference_us: Microseconds
+    candidate_us: Microseconds
+    ratio: Ratio
     interval: Interval
-    blocks_us: dict[str, Spans] = field(repr=False)
+    blocks_us: Annotated[dict[str, Spans], AtMost(16)] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -202,8 +279,8 @@ class BaselineTimes:
 
     failed: str = ""
     """Why it could not be timed."""
-    us: float | None = None
-    speedup: float | None = None
+    us: Microseconds | None = None
+    speedup: Ratio | None = None
     interval: Interval | None = None
     pace: Pace | None = None
     paired: bool | None = None
@@ -214,9 +291,12 @@ class BaselineTimes:
     """When the stored time was taken."""
     fingerprint: str = ""
     """The machine on which the stored time was taken."""
-    drift: float | None = None
+    drift: Ratio | None = None
     """How much slower the eager reference was now than when the stored time was taken."""
     blocks_us: Spans = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        clean_fields(self, numbers=("blocks_us",))
 
 
 @dataclass(frozen=True)
@@ -226,35 +306,38 @@ class Timing:
 
     method: str
     rigor: str
-    reference_us: float
-    candidate_us: float
-    speedup: float
+    reference_us: Microseconds
+    candidate_us: Microseconds
+    speedup: Ratio
     interval: Interval
     """By bootstrap over pairs of blocks, and wider by the spread."""
-    spread: float
+    spread: Figure
     """The share by which identical code may differ between two processes, in calls of this length."""
     pace: Pace
-    skew_us: dict[str, float]
+    skew_us: dict[str, Figure]
     """By world: the median difference between the slowest and the fastest rank of a call."""
-    queued: dict[str, float]
+    queued: dict[str, Figure]
     """By world: the share of blocks in which every call was queued before the device began with it."""
-    calls_per_block: int
-    warm_up_calls: dict[str, int]
+    calls_per_block: Count
+    warm_up_calls: dict[str, Count]
     cache: str
-    roofline_us: float | None
+    roofline_us: Annotated[float, Between(0, _MOST_US)] | None
     """The speed of light of this problem on this hardware; None where the hardware's rates are unknown."""
-    percent_of_roofline: dict[str, float]
+    percent_of_roofline: dict[str, Annotated[float, Between(0, 1e15)]]
     control: ControlTimes | None
     """The speed-up is what the candidate's ratio is beyond the control's; None where no control was needed."""
-    judge_clock_us: dict[str, float]
+    judge_clock_us: dict[str, Figure]
     """By the judge's own clock: what a call took, and how much of that was harness and noise."""
-    checked_calls: int
+    checked_calls: Count
     """Timed calls whose outputs were compared, on every rank."""
-    clocks: dict[str, dict[str, Any]]
+    clocks: dict[str, Facts]
     """Frequencies, temperature and power, before and after."""
-    baselines: dict[str, BaselineTimes]
-    blocks_us: dict[str, Spans] = field(repr=False)
+    baselines: Annotated[dict[str, BaselineTimes], AtMost(100)]
+    blocks_us: Annotated[dict[str, Spans], AtMost(16)] = field(repr=False)
     """All raw times of reference and candidate."""
+
+    def __post_init__(self) -> None:
+        clean_fields(self, numbers=("blocks_us",))
 
     @property
     def waits(self) -> bool:
@@ -278,15 +361,18 @@ class Record:
     """What the static screen found and let pass."""
     pace: Pace = Pace.UNTIMED
     timing: Timing | None = None
-    library_calls: dict[str, int] = field(default_factory=dict)
+    library_calls: dict[str, Count] = field(default_factory=dict)
     """Collectives and vendor products that the candidate's ranks called, as far as they were counted."""
     profile: ProfileSummary | None = None
     """Where the time of a few calls went, when asked for; the trace lies in the record's folder."""
     environment: Environment = field(default_factory=Environment)
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, Figure] = field(default_factory=dict)
     """Wall time of the judgement's own phases."""
-    when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    when: Annotated[str, Clean(40)] = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        clean_fields(self)
 
     @property
     def correct(self) -> bool:
@@ -309,7 +395,7 @@ class Record:
     @classmethod
     def from_json(cls, text: str) -> "Record":
         """Raises ValueError when the text is not a record of this schema."""
-        return cls.from_fields(json.loads(text))
+        return cls.from_fields(parse_json(text))
 
     @classmethod
     def from_fields(cls, fields: Any) -> "Record":

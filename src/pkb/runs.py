@@ -8,22 +8,37 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pkb.base.atomic import write_whole
+from pkb.base.foreign_files import (
+    RECORD_BYTES,
+    SOURCE_BYTES,
+    describe_error,
+    make_own_folder,
+    parse_json,
+    read_own_file,
+)
+from pkb.base.printable import clean_line
+from pkb.base.schema import PlainTree, parse
 from pkb.errors import UsageError
 from pkb.record import Record, Verdict
 
 RECORD = "record.json"
 SOURCE = "candidate.py"
 _FACTS = "run.json"
-PROBLEM = re.compile(r"(?:L(\d+)_)?(\d+)_[\w-]+")
+PROBLEM = re.compile(r"(?:L(\d{1,4})_)?(\d{1,9})_[\w-]{1,200}")
 """Matches a problem's stem; the names of KernelBench's tasks begin with a level."""
 _LEVEL = 1000
+_LINKED = "it is a symbolic link, which is not followed; copy the folder that it points to into the run"
+MOST_TURNS = 1000
+"""The highest number of a turn that is read."""
+RunFacts = Annotated[dict[str, Any], PlainTree(depth=8, items=10_000, length=4000)]
+"""The content of a run.json."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +49,7 @@ class Damage:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what}"
+        return clean_line(f"{self.path}: {self.what}")
 
 
 @dataclass(frozen=True)
@@ -82,8 +97,10 @@ class Sample:
     @property
     def turns(self) -> list[Path]:
         """The folders of the sample's turns, in order, where a model was asked more than once."""
-        folders = [path for path in self.folder.glob("turns/*") if path.is_dir()]
-        return sorted(folders, key=lambda path: _make_sort_key(path.name))
+        home = self.folder / "turns"
+        if home.is_symlink() or not home.is_dir():
+            return []
+        return [home / name for name in sorted(_scan(home)[0], key=_make_sort_key) if _is_turn(name)]
 
 
 class Run:
@@ -104,8 +121,11 @@ class Run:
         return _read_facts(self.folder / _FACTS)
 
     def update_facts(self, **facts: Any) -> None:
-        """Add these facts to run.json."""
-        write_whole(self.folder / _FACTS, json.dumps(self.facts | facts, indent=1) + "\n")
+        """Add these facts to run.json. Raises UsageError where run.json is damaged."""
+        found = self.read_facts()
+        if isinstance(found, Damage):
+            raise UsageError(f"{found}; repair the file or delete it")
+        write_whole(self.folder / _FACTS, json.dumps(found | facts, indent=1) + "\n")
 
     def list_samples(self) -> list[Sample]:
         """Return all samples in order of problem and name. Raises UsageError where the run's folder is missing."""
@@ -117,10 +137,11 @@ class Run:
 
     @property
     def damaged(self) -> list[Damage]:
-        """The files that no reader can use."""
-        paths = [sample.folder / RECORD for sample in self.list_samples()]
+        """The files and folders that no reader can use."""
+        folders: list[Damage] = []
+        paths = [Path(folder) / RECORD for _, folder in self.list_folders(folders)]
         found = [self.read_facts(), *map(read_record, paths)]
-        return [one for one in found if isinstance(one, Damage)]
+        return folders + [one for one in found if isinstance(one, Damage)]
 
     def create_sample(self, problem: str, name: str | None = None) -> Path:
         """Create an empty folder that no other process uses; without a name, it gets the next free number."""
@@ -137,38 +158,64 @@ class Run:
             except FileExistsError:
                 number += 1
 
-    def list_folders(self) -> Iterator[tuple[str, str]]:
-        """Yield problem and path of each sample, as plain strings: a run may have a hundred thousand."""
+    def list_folders(self, damaged: list[Damage] | None = None) -> Iterator[tuple[str, str]]:
+        """Yield problem and path of each sample, as plain strings: a run may have a hundred thousand.
+
+        What is left out, because it is a link or cannot be read, is appended to `damaged`.
+        """
+        left_out = [] if damaged is None else damaged
         try:
-            problems = [name for name in _list_folders(self.folder) if PROBLEM.fullmatch(name)]
+            problems = self._list_own(self.folder, left_out, lambda name: PROBLEM.fullmatch(name) is not None)
         except OSError as error:
             raise UsageError(f"no run in {self.folder}: {error.strerror}; `pkb eval --out DIR` writes one") from error
-        for problem in sorted(problems, key=_make_sort_key):
-            home = os.path.join(self.folder, problem)
-            for name in sorted(_list_folders(home), key=_make_sort_key):
+        for problem in problems:
+            home = self.folder / problem
+            try:
+                names = self._list_own(home, left_out, lambda _: True)
+            except OSError as error:
+                left_out.append(Damage(home, describe_error(error)))
+                continue
+            for name in names:
                 yield problem, os.path.join(home, name)
+
+    @staticmethod
+    def _list_own(folder: Path, left_out: list[Damage], is_wanted: Callable[[str], bool]) -> list[str]:
+        folders, links = _scan(folder)
+        left_out += [Damage(folder / name, _LINKED) for name in links if is_wanted(name)]
+        return sorted(filter(is_wanted, folders), key=_make_sort_key)
 
 
 def save_record(folder: Path, record: Record, source: bytes | None = None) -> None:
     """Add a record, and its candidate, to a sample: under a name of its own, and as the latest."""
+    make_own_folder(folder)
     if source is not None:
         _save_source(folder / SOURCE, source)
     content, latest = f"{record.to_json()}\n".encode(), folder / RECORD
     # First under names of their own: two judgements of one sample do not overwrite each other.
-    for one in (latest.read_bytes(), content) if latest.is_file() else (content,):
-        write_whole(folder / _choose_name(one), one)
+    for one in (_read_earlier(latest, RECORD_BYTES), content):
+        if one is not None:
+            write_whole(folder / _choose_name(one), one)
     write_whole(latest, content)
 
 
+def _read_earlier(path: Path, most_bytes: int) -> bytes | None:
+    """Return a file that is about to be replaced; None for what pkb has not written, and which is not kept."""
+    try:
+        return read_own_file(path, most_bytes)
+    except (OSError, ValueError):
+        return None
+
+
 def _choose_name(record: bytes) -> str:
-    stamps = re.findall(rb'"when": ?"([-:T\d]*)', record) or [b"unknown"]
+    stamps = re.findall(rb'"when": ?"([-:T\d]{0,40})', record) or [b"unknown"]
     return f"record-{re.sub('[-:]', '', stamps[-1].decode())}-{sha256(record).hexdigest()[:8]}.json"
 
 
 def _save_source(path: Path, source: bytes) -> None:
     """Write the candidate; another candidate of the same name is renamed first."""
-    if path.is_file() and (find_matching_record := path.read_bytes()) != source:
-        write_whole(path.with_stem(f"candidate-{sha256(find_matching_record).hexdigest()[:8]}"), find_matching_record)
+    earlier = _read_earlier(path, SOURCE_BYTES)
+    if earlier is not None and earlier != source:
+        write_whole(path.with_stem(f"candidate-{sha256(earlier).hexdigest()[:8]}"), earlier)
     write_whole(path, source)
 
 
@@ -187,7 +234,7 @@ def find_matching_record(folder: Path, digest: str, platform: str, setup: dict[s
 def read_record(path: Path) -> Record | Damage | None:
     """Return the record in a file; None where there is no file."""
     try:
-        return Record.from_json(path.read_text())
+        return Record.from_fields(parse_json(read_own_file(path, RECORD_BYTES)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -196,9 +243,7 @@ def read_record(path: Path) -> Record | Damage | None:
 
 def describe_damage(error: Exception) -> str:
     """Return in words what is wrong with a file whose reading raised this error."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error}"
-    return f"not a record: it has no {error}" if isinstance(error, KeyError) else str(error)
+    return f"not a record: it has no {error}" if isinstance(error, KeyError) else describe_error(error)
 
 
 def find_problem_number(problem: str) -> int:
@@ -209,12 +254,12 @@ def find_problem_number(problem: str) -> int:
 
 def _read_facts(path: Path) -> dict[str, Any] | Damage:
     try:
-        found = json.loads(path.read_text())
+        found = parse_json(read_own_file(path, RECORD_BYTES))
+        return parse(RunFacts, found, "it") if isinstance(found, dict) else Damage(path, "not an object")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         return Damage(path, describe_damage(error))
-    return found if isinstance(found, dict) else Damage(path, "not an object")
 
 
 def _create_folder(folder: Path) -> Path:
@@ -225,9 +270,27 @@ def _create_folder(folder: Path) -> Path:
     return folder
 
 
-def _list_folders(folder: Path | str) -> list[str]:
+def _scan(folder: Path | str) -> tuple[list[str], list[str]]:
+    """Return the names of the folders in a folder, and of the links to folders."""
     with os.scandir(folder) as entries:
-        return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+        found = [
+            (entry.name, entry.is_symlink())
+            for entry in entries
+            if not entry.name.startswith(".") and _is_folder(entry)
+        ]
+    return [name for name, linked in found if not linked], [name for name, linked in found if linked]
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link to itself.
+        return False
+
+
+def _is_turn(name: str) -> bool:
+    return not name.isdecimal() or int(name) <= MOST_TURNS
 
 
 def _make_sort_key(name: str) -> list[tuple[int, int | str]]:
@@ -237,11 +300,11 @@ def _make_sort_key(name: str) -> list[tuple[int, int | str]]:
 
 
 def _find_file(path: Path) -> Path | None:
-    return path if path.is_file() else None
+    return path if path.is_file() and not path.is_symlink() else None
 
 
 def _read_text(path: Path) -> str | None:
     try:
-        return path.read_text(errors="surrogateescape")
-    except OSError:
+        return read_own_file(path, SOURCE_BYTES).decode(errors="surrogateescape")
+    except (OSError, ValueError):
         return None

@@ -14,6 +14,8 @@ from pkb.errors import UsageError
 from pkb.problems.size import Size
 
 INPUTS = ("sound", "published")
+_LEAST_TOTAL_S, _TRIALS_IN_TOTAL = 1200.0, 20
+"""A candidate's world may take this many seconds in all, or as long as this many trials that use all their time."""
 
 
 class Track(StrEnum):
@@ -44,17 +46,17 @@ class Rigor:
 
     name: str
     warm_up: int
-    """Calls before the first timed one."""
+    """The least number of calls before the first timed one; the judge's secret adds up to a half."""
     warm_up_s: float
     """The warm-up ends after this many seconds, even with fewer calls; the record has the number of calls."""
     calls: int
     """The least number of timed calls."""
     calls_per_block: int
-    """The most calls in one block; large arguments make blocks shorter."""
+    """The most calls in one block; the judge's secret, and large arguments, make blocks shorter."""
     most_pairs: int
     """The most pairs of blocks, should the interval stay wide."""
     checked_blocks: int
-    """The number of timed blocks of which one call's outputs are checked."""
+    """The number of timed blocks, drawn after the last one, of which one call's outputs are checked."""
     most_pairs_together: int = 0
     """The most pairs of blocks for several ranks, whose times vary more; 0 means `most_pairs`."""
     warm_cache: bool = False
@@ -67,9 +69,9 @@ class Rigor:
 
 
 RIGORS = {
-    "quick": Rigor("quick", 20, 2.0, calls=64, calls_per_block=8, most_pairs=16, checked_blocks=2),
+    "quick": Rigor("quick", 20, 2.0, calls=64, calls_per_block=8, most_pairs=16, checked_blocks=12),
     "paper": Rigor(
-        "paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=30, checked_blocks=4, most_pairs_together=60
+        "paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=30, checked_blocks=32, most_pairs_together=60
     ),
 }
 
@@ -97,6 +99,11 @@ class Limits:
     """Of printed output; a rank that prints more is ended."""
     memory_bytes: int | None = None
     """Of allocated memory; None takes the platform's default."""
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of all that the ranks of a candidate's world are asked to do, together."""
+        return max(_LEAST_TOTAL_S, _TRIALS_IN_TOTAL * self.trial_s)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ def test_export_and_import(run: Run, tmp_path: Path) -> None:
     assert "2 records added" in run_pkb("import", out, "--run", tmp_path / "back").stdout
     assert files(tmp_path / "back") == files(run.folder)
     out.write_text("{\n" + out.read_text())
-    ran = run_pkb("import", out, "--run", tmp_path / "again")
+    check_mistake(["import", str(out), "--run", str(tmp_path / "again")], f"{out}: entry 1: not JSON")
+    ran = run_pkb("import", out, "--run", tmp_path / "again", "--skip-damaged")
     assert ran.returncode == 0
     assert "2 records added" in ran.stdout
     assert f"skipped, damaged: {out}: entry 1: not JSON" in ran.stderr

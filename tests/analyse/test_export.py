@@ -88,7 +88,10 @@ def test_damaged_lines_are_named_and_the_others_read(run: Run, tmp_path: Path) -
     exchange.export_runs([run], file)
     first, second, third = file.read_text().splitlines()
     file.write_text("\n".join([first, second[:100], "[]", third]))
-    count, damaged = exchange.import_runs(file, tmp_path / "back")
+    with pytest.raises(UsageError, match=r"out.jsonl: entry 2: not JSON: .*--skip-damaged"):
+        exchange.import_runs(file, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+    count, damaged = exchange.import_runs(file, tmp_path / "back", skip_damaged=True)
     assert count == 2
     assert [one.what.split(":")[0] for one in damaged] == ["entry 2", "entry 3"]
 
@@ -97,9 +100,8 @@ def test_damaged_lines_are_named_and_the_others_read(run: Run, tmp_path: Path) -
 def test_a_file_names_no_folder_outside_the_run(tmp_path: Path, place: dict[str, str]) -> None:
     fields = json.loads(record().to_json()) | {"run": "a", "sample": "b"} | place
     (tmp_path / "bad.jsonl").write_text(json.dumps(fields))
-    count, damaged = exchange.import_runs(tmp_path / "bad.jsonl", tmp_path / "in" / "back")
-    assert (count, len(damaged)) == (0, 1)
-    assert "cannot all name folders" in damaged[0].what
+    with pytest.raises(UsageError, match=r"entry 1: (sample|problem|run) is .*, which cannot name a folder"):
+        exchange.import_runs(tmp_path / "bad.jsonl", tmp_path / "in" / "back")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
 
 

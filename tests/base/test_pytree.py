@@ -1,7 +1,16 @@
 import pytest
 import torch
 
-from pkb.base.pytree import describe_difference, is_well_formed, iterate_tensors, map_tensors, rebuild, take_apart
+from pkb.base.pytree import (
+    describe_difference,
+    describe_kind,
+    is_plain,
+    iterate_tensors,
+    list_form_tensors,
+    map_tensors,
+    rebuild,
+    take_apart,
+)
 
 
 def test_results_survive_description() -> None:
@@ -9,16 +18,18 @@ def test_results_survive_description() -> None:
     leaves: list[torch.Tensor] = []
     form = take_apart(result, leaves)
     assert len(leaves) == 2
-    assert is_well_formed(form, 2)
+    assert list_form_tensors(form) == [0, 1]
     again = rebuild(form, leaves)
     assert (again[0] is leaves[0], again[1]["a"][:2], again[2:]) == (True, [None, 3], [True, "s"])
 
 
 @pytest.mark.parametrize(
-    "form", [{"tensor": 2}, {"tensor": -1}, {"x": 1}, 3, None, {"dict": 1}, [{"tensor": 0, "b": 1}]]
+    "form",
+    [{"tensor": True}, {"tensor": 0.0}, {"x": 1}, 3, None, {"dict": 1}, [{"tensor": 0, "b": 1}], {"value": []}, {}],
 )
 def test_forged_forms_are_refused(form: object) -> None:
-    assert not is_well_formed(form, 2)
+    with pytest.raises(ValueError, match="form"):
+        list_form_tensors(form)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +57,32 @@ def test_modules_and_nests_are_walked() -> None:
     layer = torch.nn.Linear(2, 3)
     assert len(list(iterate_tensors([layer, (torch.ones(1), {"x": torch.ones(1)}), None, 4]))) == 4
     assert map_tensors([torch.ones(1), None], lambda t: t + 1)[0].item() == 2
+
+
+class Disguise(str):
+    """A name that passes for another one when an attribute is looked up."""
+
+    def __hash__(self) -> int:
+        return hash("detach")
+
+    def __eq__(self, other: object) -> bool:
+        return other == "detach"
+
+
+class Hidden(dict[str, object]):
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(())
+
+
+def test_notes_on_a_tensor_do_not_matter_but_methods_of_its_own_do() -> None:
+    plain, noted, shadowed, disguised, hidden = (torch.ones(2) for _ in range(5))
+    noted._dynamo_propagated_dynamic_indices, noted.note = {0}, print  # type: ignore[attr-defined]
+    shadowed.detach = plain.detach  # type: ignore[method-assign]
+    disguised.__dict__[Disguise("harmless")] = plain.detach
+    hidden.__dict__ = Hidden(detach=plain.detach)
+    assert is_plain(plain)
+    assert is_plain(noted)
+    assert describe_kind(shadowed) == "Tensor with its own detach"
+    assert describe_kind(disguised) == "Tensor with its own Disguise"
+    assert describe_kind(hidden) == "Tensor with its own __dict__"
+    assert describe_kind(torch.nested.nested_tensor([plain])) == "nested Tensor"

@@ -50,7 +50,7 @@ def test_lint_prints_a_page_with_a_total() -> None:
         (["eval", "L3/12", *REFERENCE], "need --suite kernelbench"),
         (["eval", "L1/1-20", *REFERENCE], "need --suite kernelbench"),
         (["eval", "1", "--candidate", "/no/such/file.py"], "cannot read the candidate /no/such/file.py: No such file"),
-        (["eval", "1", "--candidate", "/"], "cannot read the candidate /: Is a directory"),
+        (["eval", "1", "--candidate", "/"], "cannot read the candidate /: it is a folder, not a file"),
         (["eval", "17", *REFERENCE, "--nproc", "3"], "the 8 heads are a multiple of the world size"),
         (["eval", "1", *REFERENCE, "--dtype", "int4"], "unknown dtype 'int4'"),
         (["eval", "1", *REFERENCE, "--size", "huge"], "no size 'huge'; choose from tiny, paper, large"),

@@ -59,8 +59,7 @@ def test_prompts_hold_the_model_and_no_hidden_size(stem: str) -> None:
     problem = model(stem)
     text = write_prompt(problem, KernelRequest("triton", hardware=None, track="scratch"))
     assert problem.show_source() in text
-    shown, hidden = lines(problem, problem.size("paper")), problem.hidden_size()
-    assert hidden
+    shown, hidden = lines(problem, problem.size("paper")), problem.list_hidden_sizes()[0]
     assert shown <= {*text.splitlines()}
     assert not (lines(problem, hidden) - shown) & {*text.splitlines()}
     hidden_values = {f"{name} = {value!r}" for name, value in (problem.hidden or {}).items()}

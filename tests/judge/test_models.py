@@ -176,7 +176,8 @@ def test_a_model_can_be_timed_and_profiled(judge: Judge, tmp_path: Path) -> None
     )
     assert record.correct, record.reason
     assert record.timing is not None
-    assert record.timing.checked_calls == 4
+    # Of two blocks at the least, and of every run under the judge's clock.
+    assert record.timing.checked_calls >= 2 + 3
     assert record.profile is not None
     assert (tmp_path / "trace.json").is_file()
 

@@ -70,6 +70,13 @@ world.start()
 world.leave()
 time.sleep(2)
 """
+DEEP = """
+here = os.open(nursery.folder, os.O_RDONLY)
+for _ in range(3000):
+    os.mkdir("d", dir_fd=here)
+    above, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+    os.close(above)
+"""
 SOLUTION = "\ndef solution(tensor):\n    return tensor\n"
 
 
@@ -140,7 +147,11 @@ def test_a_nursery_that_ends_has_nothing_to_complain_of() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("first", ["", TWO_EXITS_UNREAD], ids=["before it was ready", "with messages unread"])
+@pytest.mark.parametrize(
+    "first",
+    ["", TWO_EXITS_UNREAD, DEEP],
+    ids=["before it was ready", "with messages unread", "with folders in folders"],
+)
 def test_a_nursery_cleans_up_after_a_judge_that_was_killed(first: str) -> None:
     killed = run_process([sys.executable, "-c", KILLED.format(first=first)])
     folders = [Path(folder) for folder in killed.stdout.split()]
@@ -157,7 +168,7 @@ def test_an_answer_that_an_interrupt_kept_from_being_taken_is_not_the_next_ones(
     world = World(judge.nursery, 1, judge.limits)
     world.start()
 
-    def interrupted(self: Nursery) -> None:
+    def interrupted(self: Nursery, deadline: float) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -38,6 +38,68 @@ assert torch.allclose(dot, x.float() @ y.float(), atol=1e-5)
 assert torch.equal(whole, torch.arange(16).bfloat16())
 """
 
+TUNED = """
+import torch, triton, triton.language as tl
+from pkb.platforms import _interpreter
+_interpreter.patch_interpreter()
+
+CONFIGS = [triton.Config({"BLOCK": block}) for block in (8, 32, 64)]
+RESET = [triton.Config({"BLOCK": 32}, pre_hook=lambda args: hooked.append(1)), triton.Config({"BLOCK": 64})]
+hooked = []
+
+def add(x, out, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK >= 32)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out + place, tl.load(x + place, mask=place < n), mask=place < n)
+
+def scale(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    tl.static_assert(EVEN == 0)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + place, tl.load(x + place, mask=place < n) * 2, mask=place < n)
+
+def broken(x, out, n, BLOCK: tl.constexpr):
+    tl.load(missing)
+
+even = triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+def tune(configs, body=None, **rest):
+    return triton.autotune(configs, key=["n"], **rest)(body or triton.jit(add))
+
+x = torch.randn(100)
+for kernel in (
+    tune(CONFIGS, reset_to_zero=["out"]),
+    tune(RESET, reset_to_zero=["out"]),
+    tune(CONFIGS, reset_to_zero=["out"], warmup=1, rep=2),
+    tune(CONFIGS, reset_to_zero=["out"], use_cuda_graph=True),
+    tune(CONFIGS, reset_to_zero=["out"], prune_configs_by={"early_config_prune": lambda found, *_, **__: found[1:]}),
+    tune(CONFIGS, reset_to_zero=["out"], prune_configs_by={"perf_model": lambda **k: -k["BLOCK"], "top_k": 2}),
+):
+    out = torch.zeros(100)
+    kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, out, 100)
+    assert torch.equal(out, x)
+    assert kernel.best_config.kwargs["BLOCK"] >= 32
+assert hooked
+restored = x.clone()
+tune(CONFIGS, even(triton.jit(scale)), restore_value=["x"])[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](
+    restored, None, 100
+)
+assert torch.equal(restored, 2 * x)
+assert triton.testing.do_bench(lambda: None) == triton.testing.do_bench(lambda: None, quantiles=[0.5]) > 0
+assert len(triton.testing.do_bench(lambda: None, quantiles=[0.2, 0.8])) == 2
+assert triton.runtime.driver.active.get_active_torch_device().type == "cpu"
+try:
+    tune(CONFIGS, triton.jit(broken))[(1,)](x, out, 100)
+except triton.runtime.errors.InterpreterError as error:
+    assert "missing" in str(error)
+else:
+    raise SystemExit("a broken kernel was tuned")
+"""
+
+
+def test_autotuned_kernels_run_without_a_driver() -> None:
+    program = "import os; os.environ['TRITON_INTERPRET'] = '1'\n" + TUNED
+    ran = subprocess.run([sys.executable, "-c", _as_file(program)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
 
 def test_bfloat16_arithmetic_is_not_done_on_integers() -> None:
     program = "import os; os.environ['TRITON_INTERPRET'] = '1'\n" + PROGRAM

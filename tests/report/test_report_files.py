@@ -10,6 +10,7 @@ import pytest
 
 from helpers.commands import run_pkb
 from helpers.made import add, make_run, page_of, timing
+from pkb.base.printable import clean_line
 from pkb.cli.report import report
 from pkb.errors import UsageError
 from pkb.problems.suite import find_suite
@@ -72,7 +73,7 @@ def test_json_and_csv_hold_every_sample(tmp_path: Path) -> None:
     assert figures["leaderboard"][-1]["summary"]["samples"] == sum(row.counts for row in found.rows)
     lines = list(csv.DictReader(io.StringIO(paths[1].read_text())))
     assert [line["verdict"] for line in lines] == [row.verdict for row in found.rows]
-    assert lines[-1]["reason"] == "two\nlines, and a comma"
+    assert lines[-1]["reason"] == "two lines, and a comma"
 
 
 def test_damaged_records_are_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,8 +115,9 @@ def test_no_text_ends_the_data_it_stands_in(tmp_path: Path) -> None:
     assert "\u2028" not in html
     blocks = re.findall('<script type="application/json" id="(.*?)">(.*?)</script>', html)
     parsed = {name: json.loads(content) for name, content in blocks}
-    assert parsed["detail-0"]["evidence"] == {"check": HOSTILE, "details": {"got": "nan", HOSTILE: ["inf"]}}
-    assert parsed["report-data"]["rows"][0][8] == HOSTILE
+    shown = clean_line(HOSTILE)
+    assert parsed["detail-0"]["evidence"] == {"check": shown, "details": {"got": "nan", shown: ["inf"]}}
+    assert parsed["report-data"]["rows"][0][8] == shown
 
 
 def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:

@@ -365,6 +365,13 @@ PRODUCTS = (
     "[row @ y for row in x]",
     "(lambda a: a @ y)(x)",
     "__import__('ctypes').CDLL(name).cublasSgemm_v2(x, y)",
+    "torch.ops.mkldnn._linear_pointwise(x, y, None, 'none', [], '')",
+    "torch.linalg.solve_triangular(x, y, upper=False)",
+    "torch.mkldnn_convolution(x, y, None, [0], [1], [1], 1)",
+    "torch.fft.rfft(x)",
+    "F.embedding_bag(y, x, per_sample_weights=x)",
+    "torch.ops.aten.mm.default.redispatch(y, x, x)",
+    "__import__('numpy').linalg.inv(y)",
 )
 
 
@@ -383,6 +390,9 @@ def test_a_product_is_seen_under_another_name(expression: str) -> None:
         ("vendor-gemm", "cublasSgemm(handle);"),
         ("vendor-gemm", "auto z = ::at /* hidden */ :: matmul(x, x);"),
         ("vendor-gemm", "auto z = x.mm(x);"),
+        ("vendor-gemm", "auto z = at::cpu::mm(x, x);"),
+        ("vendor-gemm", "cblas_sgemm(a, b, c);"),
+        ("sets-hooks", "at::RecordFunctionGuard off(false);"),
         ("other-streams", "cudaStreamCreate(&s);"),
         ("reaches-the-interpreter", 'PyRun_SimpleString("1");'),
     ],
@@ -536,3 +546,153 @@ def test_a_finding_says_what_and_where() -> None:
     assert (finding.what, finding.severity) == ("os.fork", "reject")
     assert finding.sentence == "os.fork starts another process"
     assert make_source("y = 1\nos.fork()\nreturn x").splitlines()[finding.line - 1].strip() == "os.fork()"
+
+
+TABLES = {
+    "dict of tuples": """KERNELS = {"float32": (kernel, 64)}
+
+def solution(x):
+    KERNELS[str(x.dtype)][0][(1,)](x, 4)
+""",
+    "loop over a list": """CONFIGS = [(kernel, 64)]
+
+def solution(x):
+    for one, block in CONFIGS:
+        one[(1,)](x, block)
+""",
+    "tuple in a dict by its name": """PAIR = (kernel, 64)
+TABLE = dict(fast=PAIR)
+
+def solution(x):
+    chosen = TABLE.get("fast")
+    chosen[0][(1,)](x, 4)
+""",
+    "partial": """import functools
+run = functools.partial(kernel.run, grid=(1,))
+
+def solution(x):
+    run(x, 4)
+""",
+    "wrapped": """tuned = triton.autotune([triton.Config({})], key=[])(kernel)
+
+def solution(x):
+    tuned[(1,)](x, 4)
+""",
+    "attribute of a class": """class Launcher:
+    kernel = kernel
+
+    def __call__(self, x):
+        self.kernel[(1,)](x, 4)
+
+LAUNCHER = Launcher()
+
+def solution(x):
+    LAUNCHER(x)
+""",
+    "argument": """def launch(chosen, x):
+    chosen[(1,)](x, 4)
+
+def solution(x):
+    launch(kernel, x)
+""",
+    "attribute of an object": """class Launcher:
+    def __init__(self, chosen):
+        self.chosen = chosen
+
+LAUNCHER = Launcher(kernel)
+
+def solution(x):
+    LAUNCHER.chosen[(1,)](x, 4)
+""",
+    "choice": """def solution(x):
+    chosen = kernel if x.numel() > 4 else None
+    chosen[(1,)](x, 4)
+""",
+    "closure": """def make():
+    table = {0: kernel}
+
+    def launch(x):
+        table[0][(1,)](x, 4)
+
+    return launch
+
+LAUNCH = [make()]
+
+def solution(x):
+    LAUNCH[0](x)
+""",
+    "operator of torch": """@torch.library.custom_op("mine::run", mutates_args=("x",))
+def run(x: torch.Tensor) -> None:
+    kernel[(1,)](x, 4)
+
+def solution(x):
+    torch.ops.mine.run(x)
+""",
+    "operator of a library": """library = torch.library.Library("mine", "DEF")
+
+def run(x):
+    kernel[(1,)](x, 4)
+
+library.define("run(Tensor(a!) x) -> ()")
+library.impl("run", run, "CPU")
+
+def solution(x):
+    torch.ops.mine.run(x)
+""",
+    "single dispatch": """import functools
+
+@functools.singledispatch
+def run(x): ...
+
+@run.register
+def _(x: torch.Tensor):
+    kernel[(1,)](x, 4)
+
+def solution(x):
+    run(x)
+""",
+    "registry with a method": """class Registry(dict):
+    def add(self, name):
+        return lambda function: self.setdefault(name, function)
+
+REGISTRY = Registry()
+
+@REGISTRY.add("fast")
+def run(x):
+    kernel[(1,)](x, 4)
+
+def solution(x):
+    REGISTRY["fast"](x)
+""",
+    "registry": """REGISTRY = []
+REGISTRY.append(kernel)
+
+def solution(x):
+    REGISTRY[0][(1,)](x, 4)
+""",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_kernel_may_be_launched_in_roundabout_ways(name: str) -> None:
+    assert "no-kernel" not in list_rejecting_rules(KERNEL + TABLES[name], Track.SCRATCH, "triton")
+    if name != "registry":
+        assert "never-launched" not in list_rules(KERNEL + TABLES[name], Track.SCRATCH, "triton")
+
+
+def test_a_table_that_the_call_does_not_use_launches_nothing() -> None:
+    unused = "KERNELS = {0: (kernel, 64)}\n\ndef solution(x):\n    return x\n"
+    assert "no-kernel" in list_rejecting_rules(KERNEL + unused, Track.SCRATCH, "triton")
+    assert "never-launched" in list_rules(KERNEL + unused, Track.SCRATCH, "triton")
+
+
+def test_what_a_table_holds_is_read_like_what_is_called() -> None:
+    hidden = """def meet(x):
+    dist.all_gather_object([None], x)
+
+STEPS = {"meet": (meet, 1)}
+
+def solution(x):
+    STEPS["meet"][0](x)
+"""
+    assert "host-exchange" in list_rules(HEAD + hidden, Track.SCRATCH)

@@ -18,9 +18,9 @@ from pkb.screen import Severity, screen
 from pkb.settings import find_track
 from pkb.tools.redteam import Attempt, Outcome, list_honest_kernels, read_attempts, stage
 
-ROWS = {*map(str, range(1, 45)), *(f"m{number}" for number in range(1, 15))}
-UNSTAGED = {"20"}
-"""Nothing is gained, and no verdict shows it: docs/threat-model.md."""
+ROWS = {*map(str, range(1, 48)), *(f"m{number}" for number in range(1, 15))}
+UNSTAGED = {"20", "45", "46", "47"}
+"""No verdict of a candidate shows these: docs/threat-model.md names the tests that do."""
 
 
 @pytest.mark.parametrize(("attempt", "screened"), list(list_cases(timed=False)))
@@ -43,6 +43,13 @@ def test_every_row_has_an_attempt_and_every_attempt_its_place_in_the_threat_mode
     page = (ROOT / "docs" / "threat-model.md").read_text()
     assert [a.path.stem for a in ATTEMPTS if f"`{a.path.stem}`" not in page] == []
     assert {row.lower() for row in re.findall(r"^\| (M?\d+) \|", page, re.MULTILINE)} == ROWS
+
+
+def test_the_threat_model_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    named = re.findall(r"`((?:src|tests|tools|redteam|benchmarks)/[\w./]+)(?:::\w+)?`", page)
+    assert len(named) > 40
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_names_begin_with_their_row() -> None:
@@ -111,13 +118,17 @@ def redteam(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_counts_what_it_caught_and_what_it_should_not_have(tmp_path: Path) -> None:
     shutil.copy(ROOT / "solutions" / "triton" / "2_allgather_triton.py", tmp_path)
-    well = redteam("31", "12", "--kernels", str(tmp_path), "--out", str(tmp_path / "run"))
+    folder = tmp_path / "redteam"
+    (folder / "honest").mkdir(parents=True)
+    for name in ("31_answers_with_nan.py", "12_works_on_another_stream.py", "honest/requires_grad.py"):
+        shutil.copy(ROOT / "redteam" / name, folder / name)
+    well = redteam("31", "12", "--folder", str(folder), "--kernels", str(tmp_path), "--out", str(tmp_path / "run"))
     assert well.returncode == 0, well.stdout + well.stderr
     assert "skipped: needs a GPU" in well.stdout
-    assert "1 rows, 1 attempts: 1 caught, 0 missed; honest kernels: 2 judged, 0 false alarms" in well.stdout
+    assert "1 rows, 1 attempts: 1 caught, 0 missed; honest kernels: 3 judged, 0 false alarms" in well.stdout
     assert [sample.name for sample in Run(tmp_path / "run").list_samples()] == ["31_answers_with_nan"]
     (tmp_path / "2_allgather_triton.py").write_text("def solution(tensor):\n    return tensor\n")
-    alarmed = redteam("31", "--json", "--kernels", str(tmp_path))
+    alarmed = redteam("31", "--json", "--folder", str(folder), "--kernels", str(tmp_path))
     assert alarmed.returncode == 1
     assert "FALSE ALARM  2_allgather" in alarmed.stderr
     assert json.loads(alarmed.stdout)["got"] == "WRONG values"

@@ -2,10 +2,7 @@
 
 import asyncio
 import importlib
-import json
 import os
-import shutil
-import stat
 import sys
 import tempfile
 import time
@@ -18,7 +15,10 @@ from typing import Any
 from pkb.agent import client
 from pkb.agent.judge_socket import JudgeSocket
 from pkb.agent.shell import Shell
+from pkb.base.foreign_files import parse_json, read_own_file
 from pkb.base.paths import find_cache_folder
+from pkb.base.plain_files import read_plain_file
+from pkb.base.removal import remove_tree
 from pkb.errors import UsageError
 from pkb.generate.author import WrittenAnswer
 from pkb.generate.budget import Budget
@@ -26,11 +26,13 @@ from pkb.generate.experiment import Experiment
 from pkb.generate.model import Model
 from pkb.generate.pipeline import Judging
 from pkb.generate.sample_files import Turn
-from pkb.runs import SOURCE
+from pkb.runs import SOURCE, describe_damage
 
 TRAJECTORY = "trajectory.json"
 _MAX_BYTES = 1 << 20
 """The most bytes of a candidate."""
+_MAX_TRAJECTORY = 256 << 20
+_MAX_DOLLARS = 1e6
 
 
 class AgentAuthor:
@@ -110,26 +112,31 @@ def _make_workplace(experiment: Experiment) -> Iterator[Path]:
         program.chmod(0o755)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 def _read_candidate(path: Path) -> str | None:
     """Return the candidate if it is a plain file of moderate size: the agent could have put anything there."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+        return read_plain_file(path, _MAX_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
         return None
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None
-        content = file.read(_MAX_BYTES + 1)
-    return content.decode(errors="replace") if len(content) <= _MAX_BYTES else None
 
 
 def _archive_trajectories(folder: Path) -> float:
     """Rename the trajectory of an attempt that was cut off; return what all earlier attempts have cost."""
     latest = folder / TRAJECTORY
     earlier = sorted(folder.glob("trajectory-*.json"))
-    if latest.is_file():
+    if os.path.lexists(latest):
         earlier.append(latest.rename(folder / f"trajectory-{len(earlier) + 1}.json"))
-    return sum(json.loads(path.read_text())["info"]["model_stats"]["instance_cost"] for path in earlier)
+    return sum(map(_read_cost, earlier))
+
+
+def _read_cost(trajectory: Path) -> float:
+    try:
+        cost = parse_json(read_own_file(trajectory, _MAX_TRAJECTORY))["info"]["model_stats"]["instance_cost"]
+        if type(cost) not in (int, float) or not 0 <= cost <= _MAX_DOLLARS:
+            raise ValueError(f"info.model_stats.instance_cost is no number from 0 to {_MAX_DOLLARS:g}")
+        return float(cost)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{trajectory}: {describe_damage(error)}; delete it, or choose another --run") from error

@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
-import pkb
-from pkb.sandbox.confine import confine
+from pkb.sandbox.confine import Domain, confine, count_allowed_processes
+from pkb.sandbox.quota import choose_quota
+from pkb.sandbox.visible_paths import Ours
 
 _RANKS = 4
 """The process limit is that of a world with this many ranks."""
@@ -27,10 +27,14 @@ def main(settings: str) -> None:
     facts = {"level": order["level"]}
     try:
         if order["level"] != "off":
-            package = str(Path(str(pkb.__file__)).parent)
-            facts |= confine(
-                order["level"], order["root"], [order["folder"]], _RANKS, order["parent_fd"], [package]
-            ).facts
+            domain = Domain(
+                choose_quota(_RANKS),
+                count_allowed_processes(_RANKS),
+                writable=[order["folder"]],
+                ours=Ours.NOTHING,
+                allows_shared_memory=True,
+            )
+            facts |= confine(order["level"], order["root"], domain, order["parent_fd"]).facts
     except OSError as error:
         _send({"refused": f"{error.strerror or error} {error.filename or ''}".strip()})
     else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pkb.candidate import Candidate
 from pkb.engine import Job
 from pkb.generate.experiment import Experiment
-from pkb.generate.feedback import describe_speed, describe_verdict
+from pkb.generate.feedback import describe_speed, describe_verdict, quote
 from pkb.generate.pipeline import Judging
 from pkb.record import Verdict
 from pkb.screen import screen
@@ -56,8 +56,8 @@ class JudgeSocket:
     def _check(self, source: bytes) -> str:
         request = self.experiment.request
         findings = screen(source, Candidate.of(source, backend=request.backend).backend, find_track(request.track))
-        lines = [f"line {f.line}: {f.severity} {f.rule}: {f.sentence}; {f.advice}" for f in findings]
-        return "\n".join([*lines, f"{len(findings)} findings in the track {request.track}"]) + "\n"
+        lines = quote(f"line {f.line}: {f.severity} {f.rule}: {f.sentence}; {f.advice}" for f in findings)
+        return "\n".join([*lines.splitlines(), f"{len(findings)} findings in the track {request.track}"]) + "\n"
 
     async def _evaluate(self, source: bytes) -> str:
         async with self._one_at_a_time:
@@ -67,6 +67,6 @@ class JudgeSocket:
             job = Job.of(self.experiment.problem, candidate, self.judging.posed, self.judging.asked, out)
             record = await asyncio.wrap_future(self.judging.engine.submit(job))
         if record.verdict is Verdict.ENVIRONMENT:
-            return f"the machine failed, not the kernel: {record.reason}\n"
+            return f"the machine failed, not the kernel:\n{quote([record.reason])}\n"
         texts = self.experiment.texts
         return f"{describe_verdict(record, texts)}\n\n{describe_speed(record, texts)}\n"

@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from pkb.base.removal import remove_tree
 from pkb.errors import UsageError
 from pkb.sandbox import linux
 from pkb.sandbox.levels import list_levels
@@ -63,7 +63,7 @@ class Shell:
             self._parent_fd = None
         self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._root, ignore_errors=True)
+        remove_tree(self._root)
 
     def _try_level(self, level: str) -> dict[str, Any]:
         self._start(level)

@@ -73,8 +73,13 @@ def estimate_fast_p_by_turn(samples: Iterable[Sequence[Row]], p: float) -> list[
     has ended stays what it was.
     """
     found = [list(filter(lambda row: row.counts, turns)) for turns in samples]
-    last = max((row.turn for turns in found for row in turns), default=0)
-    return [_estimate_after_turn(found, p, turn) for turn in range(1, last + 1)]
+    numbers = {row.turn for turns in found for row in turns}
+    estimates: list[Estimate | None] = []
+    for turn in range(1, max(numbers, default=0) + 1):
+        # In a turn without any record, nothing has changed.
+        same = estimates and turn not in numbers
+        estimates.append(estimates[-1] if same else _estimate_after_turn(found, p, turn))
+    return estimates
 
 
 def _estimate_after_turn(samples: Iterable[Sequence[Row]], p: float, turn: int) -> Estimate | None:

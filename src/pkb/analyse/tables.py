@@ -11,6 +11,10 @@ from pkb.record import Pace, Verdict
 
 ALL = "all"
 """The category of the line over all categories."""
+OTHERS = "other categories"
+"""The category of the line over all that have none of their own."""
+_MOST_CATEGORIES = 100
+"""The most categories with a line of their own: each takes several bootstraps."""
 KS = (1, 3)
 
 
@@ -83,7 +87,8 @@ def summarise_by_category(
     found = sorted(rows, key=lambda row: row.number)
     categories: dict[str, list[Row]] = {}
     for row in found:
-        categories.setdefault(row.category, []).append(row)
+        known = row.category in categories or len(categories) < _MOST_CATEGORIES
+        categories.setdefault(row.category if known else OTHERS, []).append(row)
     return [summarise(name, part, ks, p, plain) for name, part in [*categories.items(), (ALL, found)]]
 
 

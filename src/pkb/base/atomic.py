@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_NAME = 40
+"""The most characters of a file's name that its temporary file has: the whole name may be as long as names can be."""
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     with replace_whole(path) as partial:
@@ -16,7 +19,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def replace_whole(path: Path) -> Iterator[Path]:
     """Yield a temporary file to write. It replaces the path if the block succeeds, and is deleted otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:_NAME]}-")
     os.close(handle)
     try:
         yield Path(name)

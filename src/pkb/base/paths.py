@@ -1,10 +1,35 @@
-"""The folder in which pkb keeps what it has built or measured on this machine."""
+"""Where pkb's own files lie on this machine."""
 
 import os
+import site
+import sysconfig
 from pathlib import Path
+
+_SOLUTIONS = Path("share", "pkb", "solutions")
+"""Where an installation has the shipped kernels: outside the package, in the folder for data."""
 
 
 def find_cache_folder() -> Path:
-    """Return PKB_CACHE, or pkb's folder in the user's cache."""
+    """Return PKB_CACHE, or pkb's folder in the user's cache, in which pkb keeps what it has built or measured."""
     user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("PKB_CACHE") or Path(user) / "pkb")
+
+
+def find_package() -> Path:
+    """Return the folder of the package `pkb`."""
+    return Path(__file__).parents[1]
+
+
+def find_checkout() -> Path | None:
+    """Return the root of the checkout that the package is used from; None where it is installed."""
+    folder = find_package().parents[1]
+    return folder if find_package().parent.name == "src" and (folder / "pyproject.toml").is_file() else None
+
+
+def list_solution_folders() -> list[Path]:
+    """Return the existing folders of shipped kernels: the checkout's, or those of installations."""
+    prefixes = [sysconfig.get_path("data"), site.getuserbase(), *map(str, find_package().parents[:5])]
+    installed = [Path(prefix) / _SOLUTIONS for prefix in dict.fromkeys(prefixes)]
+    checkout = find_checkout()
+    found = [checkout / "solutions"] if checkout else installed
+    return [folder for folder in found if folder.is_dir()]

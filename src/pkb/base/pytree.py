@@ -5,6 +5,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from pkb.base.tensors import COMPARABLE
+
+_MOST = 1 << 63
+"""Numbers below this one can be sent as plain values; others, and NaN, cannot."""
+_MOST_DEPTH, _MOST_TEXT = 12, 200
+
 Form = Any
 """The shape of a nested result as plain JSON: where tensors stand (by number) and what else is there."""
 
@@ -41,30 +47,54 @@ def map_tensors(tree: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return tree
 
 
-def take_apart(tree: Any, leaves: list[Tensor]) -> Form:
-    """Return the form of a result, and append its tensors to `leaves`."""
+def take_apart(tree: Any, leaves: list[Tensor], depth: int = 0) -> Form:
+    """Return the form of a result, and append its tensors to `leaves`. Of what is nested deeper, only the type."""
     if isinstance(tree, Tensor):
         leaves.append(tree)
         return {"tensor": len(leaves) - 1}
+    if depth > _MOST_DEPTH or (isinstance(tree, str) and len(tree) > _MOST_TEXT):
+        return {"other": f"{type(tree).__name__} that is too deep or too long"}
     # Exactly these types: a container of another type may compute when it is read.
     if type(tree) in (list, tuple) or type(tree).__module__ == "torch.return_types":
-        return [take_apart(value, leaves) for value in tree]
+        return [take_apart(value, leaves, depth + 1) for value in tree]
     if type(tree) is dict:
-        return {"dict": {str(key): take_apart(value, leaves) for key, value in tree.items()}}
-    if tree is None or isinstance(tree, bool | int | float | str):
+        return {"dict": {str(key): take_apart(value, leaves, depth + 1) for key, value in tree.items()}}
+    if tree is None or isinstance(tree, bool | str) or (isinstance(tree, int | float) and abs(tree) < _MOST):
         return {"value": tree}
-    return {"other": type(tree).__name__}
+    return {"other": f"{type(tree).__name__} {tree}" if isinstance(tree, float) else type(tree).__name__}
 
 
 def describe_kind(tensor: Tensor) -> str:
-    """Return `Tensor` or `Parameter` for exactly these types, and a longer name for subclasses, which may be lazy.
+    """Return `Tensor` or `Parameter` for a plain one of exactly these types, and a longer name for all others.
 
-    A tensor with attributes of its own may be lazy too, so the name lists them.
+    A tensor of a subclass may compute when it is read, and so may one with a method of its own. Quantised and nested
+    tensors have no plain memory that could be read.
     """
-    own = ", ".join(map(str, vars(tensor)))
-    if type(tensor) in (Tensor, nn.Parameter) and not own:
-        return type(tensor).__name__
-    return f"{type(tensor).__module__}.{type(tensor).__qualname__}" + (f" with its own {own}" if own else "")
+    kind = type(tensor)
+    if kind not in (Tensor, nn.Parameter):
+        return f"{kind.__module__}.{kind.__qualname__}"
+    if own := _list_own_methods(tensor):
+        return f"{kind.__name__} with its own {', '.join(own)}"
+    form = "nested " if tensor.is_nested else "quantised " if tensor.is_quantized else ""
+    odd = "" if tensor.dtype in COMPARABLE else f" of {tensor.dtype}"
+    return f"{form}{kind.__name__}{odd}"
+
+
+def is_plain(tensor: Tensor) -> bool:
+    return describe_kind(tensor) in ("Tensor", "Parameter")
+
+
+def _list_own_methods(tensor: Tensor) -> list[str]:
+    """Return the attributes of this one tensor that hide attributes of its class.
+
+    All others are notes that nobody reads here: torch.compile and torch.distributed leave some on the tensors that they
+    are passed. A dict or a name of another type may hide attributes without showing them.
+    """
+    own = vars(tensor)
+    if type(own) is not dict:
+        return ["__dict__"]
+    hiding = [name for name in own if type(name) is not str or hasattr(type(tensor), name)]
+    return [name if type(name) is str else type(name).__name__ for name in hiding]
 
 
 def find_oddity(tree: Any) -> str | None:
@@ -73,7 +103,7 @@ def find_oddity(tree: Any) -> str | None:
     form = take_apart(tree, leaves)
     if isinstance(form, dict) and "other" in form:
         return str(form["other"])
-    return next((describe_kind(leaf) for leaf in leaves if describe_kind(leaf) not in ("Tensor", "Parameter")), None)
+    return next((describe_kind(leaf) for leaf in leaves if not is_plain(leaf)), None)
 
 
 def rebuild(form: Form, leaves: list[Any]) -> Any:
@@ -87,16 +117,20 @@ def rebuild(form: Form, leaves: list[Any]) -> Any:
     return form.get("value", form.get("other"))
 
 
-def is_well_formed(form: Form, leaves: int) -> bool:
-    """Return whether a value has the structure of a form and refers only to existing leaves."""
+def list_form_tensors(form: Form) -> list[int]:
+    """Return the numbers of the tensors in a form, in its order. Raises ValueError for what is no form."""
     if isinstance(form, list):
-        return all(is_well_formed(part, leaves) for part in form)
+        return [number for part in form for number in list_form_tensors(part)]
     if not isinstance(form, dict) or len(form) != 1:
-        return False
+        raise ValueError("a form is a list, or an object with one field")
     ((kind, content),) = form.items()
-    if kind == "dict":
-        return isinstance(content, dict) and all(is_well_formed(part, leaves) for part in content.values())
-    return kind in ("value", "other") or (kind == "tensor" and content in range(leaves))
+    if kind == "dict" and isinstance(content, dict):
+        return list_form_tensors([*content.values()])
+    if kind == "tensor" and type(content) is int:
+        return [content]
+    if (kind == "value" and not isinstance(content, list | dict)) or (kind == "other" and isinstance(content, str)):
+        return []
+    raise ValueError(f"{kind!r} is no part of a form")
 
 
 def describe_difference(expected: Form, actual: Form) -> str | None:

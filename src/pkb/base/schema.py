@@ -1,19 +1,136 @@
-"""Turn dataclasses into plain JSON values, and rebuild them, checked, from what a file or another process says."""
+"""Turn dataclasses into plain JSON values, and rebuild them, checked, from what a file or another process says.
+
+A field's bounds are declared with its type: `Annotated[int, Between(0, 9)]`. `parse` refuses what lies outside.
+"""
 
 import math
+import re
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from pkb.base.printable import clean_line
 
 T = TypeVar("T")
 _PLAIN = (float, int, str, bool, types.NoneType)
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 class SchemaError(ValueError):
     """A value that is not of the declared form; the message names the place."""
+
+
+class Bound:
+    """What a value must satisfy besides its type; `Annotated` names it."""
+
+    def admit(self, value: Any, place: str) -> None:
+        """Refuse a raw value before any of its parts is looked at. Raises SchemaError."""
+
+    def settle(self, value: Any, place: str) -> Any:
+        """Return the parsed value, checked or cleaned. Raises SchemaError."""
+        return value
+
+
+@dataclass(frozen=True)
+class Between(Bound):
+    """A number that is neither below `low` nor above `high`."""
+
+    low: float
+    high: float
+
+    def settle(self, value: Any, place: str) -> Any:
+        if not self.low <= value <= self.high:
+            raise SchemaError(f"{place} is not between {self.low:g} and {self.high:g}")
+        return value
+
+
+@dataclass(frozen=True)
+class AtMost(Bound):
+    """A list or an object of at most `items` items."""
+
+    items: int
+
+    def admit(self, value: Any, place: str) -> None:
+        if isinstance(value, list | tuple | dict) and len(value) > self.items:
+            raise SchemaError(f"{place} has {len(value)} items, more than {self.items}")
+
+
+@dataclass(frozen=True)
+class Clean(Bound):
+    """One printable line of at most `length` characters: what is not printable is replaced, what is longer is cut."""
+
+    length: int
+
+    def settle(self, value: Any, place: str) -> Any:
+        return clean_line(value, self.length)
+
+
+@dataclass(frozen=True)
+class OneOf(Bound):
+    """One of a few values."""
+
+    values: frozenset[Any]
+
+    def settle(self, value: Any, place: str) -> Any:
+        if value not in self.values:
+            raise SchemaError(f"{place} is none of the {len(self.values)} values that are allowed")
+        return value
+
+
+@dataclass(frozen=True)
+class Product(Bound):
+    """A list of sizes whose product, zeros left out, is at most `most`."""
+
+    most: int
+
+    def settle(self, value: Any, place: str) -> Any:
+        if math.prod(max(size, 1) for size in value) > self.most:
+            raise SchemaError(f"{place} has a product above {self.most}")
+        return value
+
+
+@dataclass(frozen=True)
+class PlainTree(Bound):
+    """Any JSON value: at most `depth` levels and `items` parts in all; its texts are cleaned, its numbers finite."""
+
+    depth: int
+    items: int
+    length: int
+    """The most characters of a text or of a key."""
+    most: int = 1 << 63
+    """The largest whole number, either way."""
+
+    def settle(self, value: Any, place: str) -> Any:
+        return self._copy(value, place, self.depth, [self.items])
+
+    def _copy(self, value: Any, place: str, depth: int, left: list[int]) -> Any:
+        """Return a clean copy; `left` holds how many parts there may still be."""
+        left[0] -= 1
+        if depth < 0 or left[0] < 0:
+            raise SchemaError(f"{place} has more than {self.depth} levels or {self.items} parts")
+        if isinstance(value, list):
+            return [self._copy(one, place, depth - 1, left) for one in value]
+        if isinstance(value, dict):
+            return self._copy_object(value, place, depth, left)
+        if isinstance(value, str):
+            return clean_line(value, self.length)
+        return self._check_number(value, place)
+
+    def _copy_object(self, value: dict[str, Any], place: str, depth: int, left: list[int]) -> dict[str, Any]:
+        copy = {clean_line(key, self.length): self._copy(one, place, depth - 1, left) for key, one in value.items()}
+        if len(copy) != len(value):
+            raise SchemaError(f"{place} has keys that look alike")
+        return copy
+
+    def _check_number(self, value: Any, place: str) -> Any:
+        if value is not None and not isinstance(value, int | float):
+            raise SchemaError(f"{place} holds something that is no JSON value")
+        if (isinstance(value, int) and abs(value) > self.most) or (isinstance(value, float) and not _is_finite(value)):
+            raise SchemaError(f"{place} holds a number that is out of range")
+        return value
 
 
 def dump(value: Any) -> Any:
@@ -34,7 +151,8 @@ def dump(value: Any) -> Any:
 def parse(kind: type[T], value: Any, place: str = "") -> T:
     """Return the value as `kind`: a dataclass, an enum, a scalar, or lists, tuples, dicts and unions of these.
 
-    Raises SchemaError for anything else, for unknown and missing fields, and for numbers that are not finite.
+    Raises SchemaError for anything else, for unknown and missing fields, for numbers that are not finite, for what is
+    out of the declared bounds, and for what a dataclass refuses with a ValueError when it is made.
     """
     return cast(T, _parse(kind, value, place))
 
@@ -45,6 +163,8 @@ def _parse(kind: Any, value: Any, place: str) -> Any:
     if is_dataclass(kind):
         return _parse_dataclass(cast(type, kind), value, place)
     origin = get_origin(kind)
+    if origin is Annotated:
+        return _parse_bounded(kind, value, place)
     if origin in (Union, types.UnionType):
         return _parse_union(kind, value, place)
     if origin in (list, tuple):
@@ -59,16 +179,39 @@ def _parse_dataclass(kind: type, value: Any, place: str) -> Any:
         raise SchemaError(f"{place or kind.__name__} is no object")
     hints = _hints(kind)
     if unknown := value.keys() - hints.keys():
-        raise SchemaError(f"{place or kind.__name__} has an unknown field {min(map(str, unknown))!r}")
+        raise SchemaError(f"{place or kind.__name__} has an unknown field {_quote(min(map(str, unknown)))}")
     known = {name: _parse(hints[name], one, f"{place}.{name}".lstrip(".")) for name, one in value.items()}
     if missing := [name for name in _list_required(kind) if name not in known]:
         raise SchemaError(f"{place or kind.__name__} has no {missing[0]!r}")
-    return kind(**known)
+    try:
+        return kind(**known)
+    except SchemaError:
+        raise
+    except ValueError as error:
+        raise SchemaError(f"{place or kind.__name__}: {error}") from error
+
+
+def _parse_bounded(kind: Any, value: Any, place: str) -> Any:
+    plain, *bounds = get_args(kind)
+    bounds = [bound for bound in bounds if isinstance(bound, Bound)]
+    for bound in bounds:
+        bound.admit(value, place)
+    parsed = _parse(plain, value, place)
+    for bound in bounds:
+        parsed = bound.settle(parsed, place)
+    return parsed
+
+
+def _quote(text: Any) -> str:
+    """Return a key or a value as a message shows it: a stranger may have written it."""
+    if isinstance(text, str):
+        return repr(clean_line(text, 80))
+    return repr(text) if isinstance(text, int | float) else f"a {type(text).__name__}"
 
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name] for one in fields(kind)}
 
 
@@ -78,7 +221,11 @@ def _list_required(kind: type) -> tuple[str, ...]:
 
 
 def _parse_union(kind: Any, value: Any, place: str) -> Any:
-    for option in get_args(kind):
+    options = [option for option in get_args(kind) if option is not types.NoneType or value is None]
+    if len(options) == 1:
+        # Its own error says which field of it is wrong.
+        return _parse(options[0], value, place)
+    for option in options:
         try:
             return _parse(option, value, place)
         except SchemaError:
@@ -94,27 +241,44 @@ def _parse_sequence(kind: Any, origin: Any, value: Any, place: str) -> Any:
         if len(kinds) != len(value):
             raise SchemaError(f"{place} has {len(value)} items, not {len(kinds)}")
         return tuple(_parse(one, item, f"{place}[{k}]") for k, (one, item) in enumerate(zip(kinds, value, strict=True)))
-    if kinds[0] is float and set(map(type, value)) == {float} and math.isfinite(sum(value)):
+    if _has_good_numbers(kinds[0], value):
         # A record has thousands of raw times: naming the place of each would take most of the time.
         return origin(value)
     return origin(_parse(kinds[0], item, f"{place}[{k}]") for k, item in enumerate(value))
+
+
+def _has_good_numbers(kind: Any, values: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether all are finite numbers of this kind within its bounds; False also where that is hard to tell."""
+    plain, *bounds = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if plain not in (int, float) or set(map(type, values)) != {plain}:
+        return False
+    if not all(isinstance(bound, Between) for bound in bounds) or (plain is float and not math.isfinite(sum(values))):
+        return False
+    return all(bound.low <= min(values) and max(values) <= bound.high for bound in bounds)
 
 
 def _parse_mapping(kind: Any, value: Any, place: str) -> dict[Any, Any]:
     if not isinstance(value, dict):
         raise SchemaError(f"{place} is no object")
     key_kind, value_kind = get_args(kind)
-    return {
-        _parse_key(key_kind, key, place): _parse(value_kind, one, f"{place}[{key!r}]") for key, one in value.items()
+    parsed = {
+        _parse_key(key_kind, key, place): _parse(value_kind, one, f"{place}[{_quote(key)}]")
+        for key, one in value.items()
     }
+    if len(parsed) != len(value):
+        raise SchemaError(f"{place} has keys that look alike")
+    return parsed
 
 
 def _parse_key(kind: Any, key: Any, place: str) -> Any:
     """Return a key as declared: JSON knows only keys that are strings."""
+    is_whole = kind is int or get_args(kind)[:1] == (int,)
     try:
-        return int(key) if kind is int else _parse(kind, key, place)
-    except (TypeError, ValueError):
-        raise SchemaError(f"{place} has the key {key!r}") from None
+        if is_whole and isinstance(key, str) and _WHOLE.fullmatch(key):
+            return _parse(kind, int(key), place)
+        return _parse(kind, key, place)
+    except SchemaError:
+        raise SchemaError(f"{place} has the key {_quote(key)}") from None
 
 
 def _parse_scalar(kind: Any, value: Any, place: str) -> Any:
@@ -122,7 +286,7 @@ def _parse_scalar(kind: Any, value: Any, place: str) -> Any:
         good = value is None
     elif isinstance(kind, type) and issubclass(kind, Enum):
         if value not in [one.value for one in kind]:
-            raise SchemaError(f"{place} is {value!r}, not one of {', '.join(str(one.value) for one in kind)}")
+            raise SchemaError(f"{place} is {_quote(value)}, not one of {', '.join(str(one.value) for one in kind)}")
         return kind(value)
     elif kind is float:
         good = isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)

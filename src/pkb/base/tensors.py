@@ -3,10 +3,24 @@
 import torch
 from torch import Tensor
 
+COMPARABLE = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128),
+    *(torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz, torch.float8_e8m0fnu),
+    *(torch.int8, torch.int16, torch.int32, torch.int64, torch.bool),
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+)
+"""The dtypes that the judge can receive and compare. Quantised ones are not among them: a tensor of raw bytes has no
+quantiser, and torch crashes on it."""
+
 
 def view_bytes(tensor: Tensor) -> Tensor:
     """Return the bytes of a tensor, one row per element: NaN differs from itself as a number, but not as bits."""
-    return tensor.detach().contiguous().reshape(-1, 1).view(torch.uint8)
+    return settle_bits(tensor).contiguous().reshape(-1, 1).view(torch.uint8)
+
+
+def settle_bits(tensor: Tensor) -> Tensor:
+    """Return the tensor with its values in memory: a view by conj() or imag may hold others, and a bit that says so."""
+    return tensor.detach().resolve_conj().resolve_neg()
 
 
 def describe_tensor(name: str, tensor: Tensor, count: int = 4) -> str:

@@ -7,7 +7,7 @@ docs/adding-a-check.md follows an example.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Protocol
@@ -22,9 +22,8 @@ __path__ += list_plugin_folders("checks")
 class Observations(Protocol):
     """What a rank observes of its candidate."""
 
-    @property
-    def library_calls(self) -> Mapping[str, int]:
-        """How often each collective and each operator of a vendor's library was called."""
+    def list_library_calls(self) -> dict[str, int]:
+        """Return how often each operator, collective and function of a library was called, by name."""
 
     @property
     def entry_module(self) -> Any:

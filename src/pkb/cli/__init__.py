@@ -1,5 +1,6 @@
 """The command line: one file per verb. Modules whose names begin with an underscore are shared by several verbs."""
 
+import io
 import os
 import pkgutil
 import sys
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from pkb.base.printable import clean_line
 from pkb.cli._messages import INTERRUPTED, MISTAKE
 from pkb.errors import UsageError
 
@@ -49,6 +51,11 @@ class _CommandLine(TyperGroup):
             _refuse(str(error))
         except typer.Abort:
             sys.exit(INTERRUPTED)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            # A full disk, a folder without rights, a name that is too long: nothing that a traceback explains.
+            _refuse(f"cannot use {error.filename}: {error.strerror}; check the path, its rights and the disk")
         except Exception as error:
             # The parser's errors: their class has moved between typer's releases, this method has not.
             message = getattr(error, "format_message", None)
@@ -85,11 +92,16 @@ def pkb() -> None:
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that knows few letters shows the others as escapes: printing must not end a batch.
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 
 def _refuse(message: str) -> None:
     # Without a verb the parser has printed the help already, and its message is empty.
     if message:
-        print(f"pkb: {message}", file=sys.stderr)
+        # Messages quote names of files and fields that strangers chose.
+        print(clean_line(f"pkb: {message}"), file=sys.stderr)
     sys.exit(MISTAKE)

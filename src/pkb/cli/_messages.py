@@ -9,10 +9,13 @@ from typing import NoReturn
 
 import typer
 
+from pkb.base.printable import clean_line
+
 MISTAKE = 2
 """The command cannot work with its arguments; one line on stderr says what to change."""
 INTERRUPTED = 130
 """Ctrl+C: what a shell reports for a process that SIGINT ended."""
+_MOST_SKIPPED = 20
 
 
 def exit_interrupted(state: str) -> NoReturn:
@@ -22,6 +25,9 @@ def exit_interrupted(state: str) -> NoReturn:
 
 
 def print_skipped(damaged: Iterable[object]) -> None:
-    """Say which files were left out because they cannot be read."""
-    for one in damaged:
-        print(f"skipped, damaged: {one}", file=sys.stderr)
+    """Say which files were left out because they cannot be read: the first ones by name, and how many more."""
+    found = [*damaged]
+    for one in found[:_MOST_SKIPPED]:
+        print(clean_line(f"skipped, damaged: {one}"), file=sys.stderr)
+    if len(found) > _MOST_SKIPPED:
+        print(f"skipped, damaged: {len(found) - _MOST_SKIPPED} more", file=sys.stderr)

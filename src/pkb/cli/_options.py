@@ -48,11 +48,17 @@ TrackName = Annotated[
     str,
     typer.Option("--track", help=f"{join_names(Track)}; scratch rejects library collectives and GEMMs."),
 ]
-Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, help="Number of ranks.")]
+_MOST_RANKS = 4096
+Nproc = Annotated[int, typer.Option("--nproc", "--nproc-per-node", min=1, max=_MOST_RANKS, help="Number of ranks.")]
 UsualNproc = Annotated[
     int | None,
     typer.Option(
-        "--nproc", "--nproc-per-node", min=1, help="Number of ranks.", show_default="4; for a KernelBench model 1"
+        "--nproc",
+        "--nproc-per-node",
+        min=1,
+        max=_MOST_RANKS,
+        help="Number of ranks.",
+        show_default="4; for a KernelBench model 1",
     ),
 ]
 Inputs = Annotated[

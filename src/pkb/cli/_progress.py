@@ -65,7 +65,7 @@ class Bar:
 
     def __init__(self, total: int, description: str):
         columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, TextColumn("{task.description}"))
+        self._progress = Progress(*columns, TextColumn("{task.description}", markup=False))
         self._task = self._progress.add_task(description, total=total)
 
     def describe(self, step: str) -> None:

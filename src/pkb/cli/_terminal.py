@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from pkb.base.printable import clean_line
 
 if TYPE_CHECKING:
     from pkb.judge.profiling.ncu import KernelCounters
@@ -37,7 +40,8 @@ def print_columns(words: Sequence[str], figures: Sequence[str], rows: Iterable[S
     for heading in figures:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(_escape, row))
+        # Text: brackets in it are no markup.
+        table.add_row(*(Text(clean_line(cell)) for cell in row))
     make_console().print(table)
 
 
@@ -69,10 +73,11 @@ def _print_table(records: "list[Record]") -> None:
     table.add_column("seconds", justify="right")
     table.add_column("why", overflow="fold")
     for record in records:
-        verdict = f"[{_COLOURS.get(record.verdict, 'red')}]{record.verdict}[/]"
+        verdict = Text(record.verdict, _COLOURS.get(record.verdict, "red"))
         speed = [format_speedup(record)] if timed else []
         seconds = f"{sum(record.seconds.values()):.1f}"
-        table.add_row(record.problem, record.candidate.name, verdict, *speed, seconds, _escape(record.reason))
+        name, why = Text(record.candidate.name), Text(record.reason)
+        table.add_row(Text(record.problem), name, verdict, *speed, seconds, why)
     Console().print(table)
 
 
@@ -121,9 +126,4 @@ def _format_cost(calls: int, us: float) -> str:
 
 def make_printable(text: str, length: int = _NAME_LENGTH) -> str:
     """Return the text without control characters: candidates choose names, and must not control a terminal."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return shown if len(shown) <= length else f"{shown[:length]}..."
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")
+    return clean_line(text, length + len("..."))

@@ -133,7 +133,7 @@ def _print_store(store: Path, platform: str) -> None:
 
 def _format_row(one: "StoredTimes", here: "Platform") -> list[str]:
     timed = [mode_of(mode) for mode, times in one.modes.items() if "failed" not in times]
-    when = max(times["when"] for times in one.modes.values())[:10]
+    when = max((times["when"] for times in one.modes.values()), default="")[:10]
     posed = [one.posed[name] for name in ("size", "dtype", "world")]
     clock = "" if one.environment.comparable_times else " (CPU times)"
     return [one.problem, *posed, " ".join(timed), one.machine["hardware"] + clock, when, _describe_validity(one, here)]

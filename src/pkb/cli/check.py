@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pkb.base.foreign_files import SOURCE_BYTES, describe_error, read_named_file
+from pkb.base.printable import clean_line
 from pkb.cli import _options as o
 from pkb.errors import UsageError
 
@@ -25,7 +27,8 @@ import of the file reaches.
 
 A candidate that a rule *rejects* does not run; a *warning* is written into the record. In the track `any` a candidate
 may use whatever is fastest; in `scratch` it must do communication and matrix products itself. A screen can be deceived,
-so the checks at run time do not rely on it.
+so the checks at run time do not rely on it: [methodology.md](methodology.md#the-track-scratch) says which operators
+`scratch` allows when the candidate runs.
 
 | rule | what is found … | what to do instead | any | scratch |
 |---|---|---|---|---|
@@ -62,7 +65,7 @@ def check(
     for file in files:
         source = _read(file)
         if broken := _find_syntax_error(source):
-            print(f"{file}: cannot be parsed: {broken}", file=sys.stderr)
+            print(clean_line(f"{file}: cannot be parsed: {broken}"), file=sys.stderr)
             count["broken"] += 1
         for finding in screen(source, find_backend(backend) if backend else recognise(source), chosen):
             count[finding.severity] += 1
@@ -75,16 +78,17 @@ def check(
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+        return read_named_file(file, SOURCE_BYTES)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {file}: {describe_error(error)}; name a Python file") from error
 
 
 def _find_syntax_error(source: bytes) -> str | None:
     try:
         ast.parse(source)
     except (SyntaxError, ValueError) as error:
-        return str(error)
+        # It quotes the character that it complains of.
+        return clean_line(str(error))
     except (MemoryError, RecursionError):
         # The screen has a rule for sources that are nested too deeply.
         pass
@@ -95,7 +99,8 @@ def _print(file: Path, finding: "ScreenFinding", as_json: bool) -> None:
     if as_json:
         print(json.dumps({"file": str(file), **asdict(finding)}))
     else:
-        print(f"{file}:{finding.line}: {finding.severity} {finding.rule}: {finding.sentence}; {finding.advice}")
+        name = clean_line(str(file))
+        print(f"{name}:{finding.line}: {finding.severity} {finding.rule}: {finding.sentence}; {finding.advice}")
 
 
 def _print_rules(rules: "list[Rule]", markdown: bool) -> None:

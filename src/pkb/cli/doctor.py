@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pkb.record import SandboxFacts
 
 
+_WEAK = ("open", "visible", "empty at the start")
+"""What the facts of a sandbox say of something that is neither closed nor limited."""
+
+
 @dataclass
 class Diagnosis:
     """Whether one thing that judgements need is there."""
@@ -89,13 +93,18 @@ def _try_judgement() -> list[Diagnosis]:
         record = judge.judge(judge.pose(problem, ProblemSettings(nproc=2, trials=1)), Candidate.reference(problem))
     seconds = sum(record.seconds.values())
     said = f"{problem.stem} at 2 ranks: {record.verdict} in {seconds:.1f} s"
-    return [_check_sandbox(record.environment.sandbox), Diagnosis("a judgement", record.correct, said)]
+    return [*_check_sandbox(record.environment.sandbox), Diagnosis("a judgement", record.correct, said)]
 
 
-def _check_sandbox(facts: "SandboxFacts") -> Diagnosis:
-    from pkb.judge.worlds.sandboxed import advise, describe_sandbox, is_closed
+def _check_sandbox(facts: "SandboxFacts") -> list[Diagnosis]:
+    """Return the sandbox's level, then for each thing that it may close or limit what held and by which means."""
+    from pkb.judge.worlds.sandboxed import PLACES, advise, is_closed
 
-    if is_closed(facts):
-        return Diagnosis("sandbox", True, describe_sandbox(facts))
     refused = [f"no {level}: {reason}" for level, reason in facts.refused.items()]
-    return Diagnosis("sandbox", False, "; ".join([describe_sandbox(facts), *refused, advise()]))
+    advice = [] if is_closed(facts) else [*refused, advise()]
+    level = Diagnosis("sandbox", is_closed(facts), "; ".join([facts.level, *advice]))
+    held = {place: getattr(facts, place) or "open" for place in PLACES}
+    if facts.most_processes:
+        held["processes"] += f", at most {facts.most_processes}"
+    rows = [Diagnosis(f"sandbox, {place.replace('_', ' ')}", text not in _WEAK, text) for place, text in held.items()]
+    return [level, *rows]

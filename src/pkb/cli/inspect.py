@@ -1,10 +1,14 @@
 """`pkb inspect`: print a problem's inputs or saved outputs, or compare two folders of saved outputs."""
 
+import io
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pkb.base.foreign_files import read_named_file
+from pkb.base.printable import clean_line
 from pkb.cli import _options as o
 from pkb.errors import UsageError
 
@@ -12,6 +16,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pkb.problems.problem import Problem
+
+_MOST_BYTES = 8 << 30
+"""The most bytes of one rank's outputs."""
 
 
 def register(app: typer.Typer) -> None:
@@ -44,24 +51,37 @@ def inspect(
         lines = _describe_outputs(_load_outputs(Path(target)))
     else:
         lines = _describe_inputs(find_suite(suite).load(target), nproc, dtype, o.parse_size(size, m, n))
-    print("\n".join(lines))
+    print("\n".join(map(clean_line, lines)))
     if any("DIFFERS" in line for line in lines):
         raise typer.Exit(1)
 
 
 def _load_outputs(folder: Path) -> "dict[str, dict[str, Tensor]]":
     """Return the saved tensors by the name of the rank's file and by their own name."""
-    import torch
-
     files = sorted(folder.glob("rank_*.pt"), key=lambda path: (len(path.name), path.name))
     if not files:
         raise UsageError(f"no rank_*.pt in {folder}; `pkb eval ... --out DIR` writes them to reference/ and candidate/")
     found = {}
     for file in files:
-        content = torch.load(file, weights_only=True)
-        outputs = content["outputs"].items()
-        found[file.stem] = {f"{call} output {k}": t for call, tensors in outputs for k, t in enumerate(tensors)}
+        found[file.stem] = _load_rank(file)
     return found
+
+
+def _load_rank(file: Path) -> "dict[str, Tensor]":
+    import torch
+
+    try:
+        content = torch.load(io.BytesIO(read_named_file(file, _MOST_BYTES)), weights_only=True)
+        outputs = {
+            f"{call} output {k}": t for call, tensors in content["outputs"].items() for k, t in enumerate(tensors)
+        }
+    except Exception as error:
+        # torch raises many kinds of errors for files that it has not written.
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{file} cannot be read: {reason[:300]}; name folders that `pkb eval --out` wrote") from error
+    if any(not isinstance(tensor, torch.Tensor) for tensor in outputs.values()):
+        raise UsageError(f"{file} holds something that is no tensor; name folders that `pkb eval --out` wrote")
+    return outputs
 
 
 def _describe_outputs(ranks: "dict[str, dict[str, Tensor]]") -> list[str]:
@@ -108,6 +128,7 @@ def _describe_inputs(problem: "Problem", nproc: int | None, dtype: str, size: An
     for rank in range(world):
         case = problem.case(size, dtype, world, rank, seed=rank + 1)
         lines.append(f"rank {rank}")
-        for name, value in zip(problem.arguments, problem.inputs(case), strict=False):
+        drawn = problem.ask_module("inputs", partial(problem.inputs, case))
+        for name, value in zip(problem.arguments, drawn, strict=False):
             lines.append(f"  {describe_tensor(name, value) if isinstance(value, Tensor) else f'{name}: {value!r}'}")
     return lines

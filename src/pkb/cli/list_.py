@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pkb.base.printable import clean_line
 from pkb.cli import _options as o
 from pkb.errors import UsageError
 
@@ -75,12 +76,13 @@ def _format_row(problem: "Problem") -> str:
     link = max(most.link.egress, most.link.ingress)
     numbers = [f"{value:.3g}" for value in (most.flops / 1e9, most.hbm / 1e6, link / 1e6)]
     text = [str(problem.id), problem.name, problem.category, problem.title, problem.source]
-    cells = [cell.replace("|", r"\|") for cell in text] + numbers + [hardware.find_bound(most, _DTYPE)]
+    cells = [clean_line(cell).replace("|", r"\|") for cell in text] + numbers + [hardware.find_bound(most, _DTYPE)]
     return f"| {' | '.join(cells)} |"
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from pkb.cli._terminal import make_console
 
@@ -95,7 +97,10 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         worlds = " ".join(map(str, row["worlds"]))
         sentence = [row["title"]] if roomy else []
-        table.add_row(str(row["id"]), row["name"], row["category"], worlds, *sentence)
+        # Text: a person's own problems may have brackets in their words, which are no markup.
+        table.add_row(
+            *(Text(clean_line(cell)) for cell in (str(row["id"]), row["name"], row["category"], worlds, *sentence))
+        )
     console.print(table)
     count = Counter(row["category"] for row in rows)
-    print(f"{len(rows)} problems: " + ", ".join(f"{name} {number}" for name, number in count.items()))
+    print(clean_line(f"{len(rows)} problems: " + ", ".join(f"{name} {number}" for name, number in count.items())))

@@ -13,6 +13,7 @@ from pkb.judge.worlds.prestart import start_nursery
 
 if TYPE_CHECKING:
     from pkb.judge.judge import Judge
+    from pkb.settings import Rigor
     from pkb.tools.redteam import Attempt, StagedAttempt
 
 _TABLE = "| row | file | tries | screen | got |\n|---|---|---|---|---|"
@@ -31,6 +32,9 @@ def redteam(
         "solutions/triton"
     ),
     no_kernels: Annotated[bool, typer.Option("--no-kernels", help="Judge only the attempts.")] = False,
+    rigor: Annotated[
+        str | None, typer.Option(help="Stage only the timed attempts, with this rigor: quick or paper.")
+    ] = None,
     platform: o.PlatformName = "auto",
     out: o.Out = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the last table of docs/threat-model.md.")] = False,
@@ -43,13 +47,17 @@ def redteam(
     start_nursery()
     from pkb.judge.judge import Judge
     from pkb.platforms import find_platform
-    from pkb.tools.redteam import choose_limits, list_honest_kernels, read_attempts
+    from pkb.settings import find_rigor
+    from pkb.tools.redteam import choose_limits, list_honest_kernels, read_attempts, read_honest_examples
 
-    chosen = read_attempts(folder, rows or ())
+    chosen = [attempt for attempt in read_attempts(folder, rows or ()) if attempt.timed or not rigor]
+    timed_by = find_rigor(rigor) if rigor else None
     must_pass = [] if no_kernels else list_honest_kernels(kernels)
+    examples = [] if no_kernels else read_honest_examples(folder)
     with Judge(platform, choose_limits(find_platform(platform))) as judge:
-        findings = _stage_all(judge, chosen, "json" if as_json else "markdown" if markdown else "lines", out)
-        judged, alarms = _judge_honest_kernels(judge, [f.attempt for f in findings], must_pass)
+        style = "json" if as_json else "markdown" if markdown else "lines"
+        findings = _stage_all(judge, chosen, style, out, timed_by)
+        judged, alarms = _judge_honest_kernels(judge, [f.attempt for f in findings], must_pass, examples)
     missed = sum(not finding.is_caught for finding in findings)
     print(
         f"{len({f.attempt.row for f in findings})} rows, {len(findings)} attempts: {len(findings) - missed} caught, "
@@ -59,7 +67,9 @@ def redteam(
     raise typer.Exit(1 if missed or alarms else 0)
 
 
-def _stage_all(judge: "Judge", chosen: "Sequence[Attempt]", style: str, run: Path | None) -> "list[StagedAttempt]":
+def _stage_all(
+    judge: "Judge", chosen: "Sequence[Attempt]", style: str, run: Path | None, rigor: "Rigor | None"
+) -> "list[StagedAttempt]":
     from pkb.tools.redteam import stage
 
     show = {"json": _format_json, "markdown": _format_markdown, "lines": _format_line}[style]
@@ -71,16 +81,18 @@ def _stage_all(judge: "Judge", chosen: "Sequence[Attempt]", style: str, run: Pat
             print(f"{_format_label(attempt)}skipped: {obstacle}", file=sys.stdout if style == "lines" else sys.stderr)
             continue
         for screened in attempt.list_modes():
-            findings.append(stage(judge, attempt, screened, run))
+            findings.append(stage(judge, attempt, screened, run, rigor))
             print(show(findings[-1]), flush=True)
     return findings
 
 
-def _judge_honest_kernels(judge: "Judge", staged: "list[Attempt]", kernels: list[Path]) -> tuple[int, int]:
+def _judge_honest_kernels(
+    judge: "Judge", staged: "list[Attempt]", kernels: list[Path], examples: "list[Attempt]"
+) -> tuple[int, int]:
     """Return how many honest kernels were judged, and how many of them did not pass."""
     from pkb.tools.redteam import judge_honest
 
-    records = list(judge_honest(judge, staged, kernels)) if kernels else []
+    records = list(judge_honest(judge, staged, kernels, examples)) if kernels else []
     alarms = [record for record in records if not record.correct]
     for record in alarms:
         print(f"FALSE ALARM  {record.problem}  {record.candidate.name}  {record.reason}", file=sys.stderr)

@@ -44,13 +44,21 @@ def report(
     wanted = _parse_formats(formats)
     found = Report.of(runs, p)
     # The files come first: `pkb report RUN | head` must write them too.
-    written = found.write(out or runs[0] / "report", wanted, find_suite(suite))
+    written = found.write(out or _find_own_folder(runs[0]), wanted, find_suite(suite))
     print(*(make_printable(text, len(text)) for text in (found.subtitle, *found.notices)), sep="\n")
     for section in found.sections.values():
         if section.table and section.table.rows:
             _print(section, section.table)
     for path in written:
-        print(f"written: {path}")
+        print(make_printable(f"written: {path}", 4000))
+
+
+def _find_own_folder(run: Path) -> Path:
+    """Return the folder of a run's report. Raises UsageError where it is a link that leads out of the run."""
+    folder = run / "report"
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a symbolic link, through which nothing is written; name a folder with --out")
+    return folder
 
 
 def _parse_formats(text: str) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pkb.base.printable import clean_line, clean_lines
 from pkb.cli import _options as o
 
 if TYPE_CHECKING:
@@ -60,24 +61,27 @@ def _find_most_work(problem: "Problem", size: str, dtype: str, world: int) -> di
 def _print(problem: "Problem", costs: dict[str, dict[str, float]], dtype: str, world: int) -> None:
     from rich.syntax import Syntax
     from rich.table import Table
+    from rich.text import Text
 
     from pkb.cli._terminal import make_console
 
     console = make_console()
-    print(f"{problem.stem}: {problem.category}, from {problem.source}\n")
+    print(clean_line(f"{problem.stem}: {problem.category}, from {problem.source}") + "\n")
     if problem.degenerate:
-        print(f"degenerate: {problem.degenerate}\n")
+        print(clean_line(f"degenerate: {problem.degenerate}") + "\n")
+    source = problem.show_source()
+    shown = clean_lines(source, len(source))
     if sys.stdout.isatty():
-        console.print(Syntax(problem.show_source(), "python", background_color="default"))
+        console.print(Syntax(shown, "python", background_color="default"))
     else:
-        print(problem.show_source())
+        print(shown)
     headings = [key for key in next(iter(costs.values())) if key != "size"]
     table = Table(box=None, pad_edge=False, title=f"least work per rank, {world} ranks, {dtype}", title_justify="left")
     table.add_column("size")
     for heading in headings:
         table.add_column(heading, justify="right")
     for name, cost in costs.items():
-        table.add_row(name, *(_shorten(cost[heading]) for heading in headings))
+        table.add_row(Text(clean_line(name)), *(_shorten(cost[heading]) for heading in headings))
     console.print(table)
 
 

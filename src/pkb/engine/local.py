@@ -12,8 +12,8 @@ from pkb.record import Record
 from pkb.settings import Limits
 
 
-class Stopped(Exception):
-    """The engine was closed during a judgement."""
+class Stopped(BaseException):
+    """The engine was closed during a judgement. This is no Exception, since a judgement makes records of those."""
 
 
 class LocalEngine:
@@ -58,11 +58,13 @@ class LocalEngine:
     def _prepare(self, job: Job, on_phase: OnPhase, record: Future[Record]) -> None:
         """Compile the candidate's extensions, then queue the job for the judge."""
         try:
-            if self.judge.needs_build(job.make_candidate(), job.asked):
-                on_phase(Phase.BUILDING)
-                self._build(job)
+            # What goes wrong here goes wrong again under the judge, which makes a record of it.
+            with contextlib.suppress(Exception):
+                if self.judge.needs_build(job.make_candidate(), job.asked):
+                    on_phase(Phase.BUILDING)
+                    self._build(job)
             on_phase(Phase.QUEUED)
-        except Exception as error:
+        except (Exception, Stopped) as error:
             record.set_exception(error)
             return
         with contextlib.suppress(RuntimeError):

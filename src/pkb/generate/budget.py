@@ -1,10 +1,11 @@
 """A limit on what a run may cost: a request that could exceed it is not made."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+from pkb.generate.sample_files import read_answer_facts
 
 _ANSWERS = ("*/*/sample.json", "*/*/turns/*/sample.json")
 
@@ -28,7 +29,7 @@ class Budget:
         for pattern in _ANSWERS:
             for file in self.run.glob(pattern):
                 if file not in self._costs:
-                    self._costs[file] = json.loads(file.read_text()).get("cost_usd") or 0.0
+                    self._costs[file] = (read_answer_facts(file) or {}).get("cost_usd") or 0.0
         return sum(self._costs.values())
 
     def note_cost(self, answer: Path, cost: float | None) -> None:

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pkb.base.paths import list_solution_folders
 from pkb.errors import UsageError
 from pkb.generate.template import Template
 from pkb.problems.problem import Problem
 from pkb.problems.suite import Suite, load_problem
 
-_HOMES = (Path(__file__).parents[1] / "solutions", Path(__file__).parents[3] / "solutions")
-"""Where solutions lie in an installed package, and in a checkout."""
 _FEW = 3
 
 
@@ -43,7 +42,8 @@ def parse_example_count(text: str) -> int:
 
 @cache
 def _load_reference(name: str, folder: str) -> Problem:
-    tasks = next((home / folder / "tasks" for home in _HOMES if (home / folder / "tasks").is_dir()), None)
+    homes = list_solution_folders()
+    tasks = next((home / folder / "tasks" for home in homes if (home / folder / "tasks").is_dir()), None)
     return Suite(tasks).load(name) if tasks else load_problem(name)
 
 
@@ -58,7 +58,7 @@ def _is_answer_to(example: Problem, asked: Problem) -> bool:
 
 def _find_kernel(problem: Problem, backend: str, folder: str) -> Path:
     file = Path(folder) / backend / f"{problem.stem}_{backend}.py"
-    found = next((home / file for home in _HOMES if (home / file).is_file()), None)
+    found = next((home / file for home in list_solution_folders() if (home / file).is_file()), None)
     if found is None:
         raise UsageError(f"there is no shipped kernel solutions/{file} to show; correct `examples` in the template")
     return found

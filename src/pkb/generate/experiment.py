@@ -4,7 +4,6 @@ Each turn is asked for, answered and judged before the next one begins. After ea
 files of the best turn so far.
 """
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pkb.base.atomic import write_whole
+from pkb.base.foreign_files import RECORD_BYTES, SOURCE_BYTES, make_own_folder, read_own_file
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.generate.feedback import write_follow_up
@@ -105,11 +105,11 @@ class Experiment:
         if best is None:
             return
         turn, ours = best[0].folder, self.place.folder
-        if (turn / "logs").is_dir():
-            shutil.copytree(turn / "logs", ours / "logs", dirs_exist_ok=True)
-        for name in (SOURCE, RECORD):
-            content = (turn / name).read_bytes()
-            if not (ours / name).is_file() or (ours / name).read_bytes() != content:
+        logs = [Path("logs") / path.name for path in (turn / "logs").glob("rank_*.txt")]
+        for name in (*logs, Path(SOURCE), Path(RECORD)):
+            content = _read_file(turn / name)
+            if content is not None and content != _read_file(ours / name):
+                make_own_folder((ours / name).parent)
                 write_whole(ours / name, content)
 
     def check_settings(self) -> None:
@@ -126,6 +126,14 @@ class Experiment:
             found = (turn.read_facts() or {}).get("asked", expected)
             if differing := ", ".join(key for key, value in expected.items() if found.get(key) != value):
                 raise UsageError(f"{turn.folder} was generated with other settings ({differing}); choose another --run")
+
+
+def _read_file(path: Path) -> bytes | None:
+    """Return the content of a file; None for a link, or for anything else that pkb has not written."""
+    try:
+        return read_own_file(path, max(RECORD_BYTES, SOURCE_BYTES))
+    except (OSError, ValueError):
+        return None
 
 
 def plan(

@@ -2,12 +2,18 @@
 
 Expected values stay with the judge. So does everything that a kernel could say about the hidden size: what is raised or
 printed from that trial on is left out, except for where and how the kernel failed.
+
+A kernel chooses many words of a record: messages, logs, names of threads and kernels. They are clipped, and what may
+have several lines is quoted line by line, so that no kernel can write a paragraph that passes for the judge's own.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from pkb.base.exception_names import KNOWN_NAMES
+from pkb.base.printable import clean_line
 from pkb.errors import UsageError
 from pkb.generate.sample_files import Turn
 from pkb.generate.template import Template
@@ -25,7 +31,11 @@ _WHERE = {TrialKind.CHECK: None, TrialKind.HIDDEN: "hidden", TrialKind.PROBE: "p
 _LATE = "late"
 """The text of `[where]` for everything else after the hidden trial."""
 _FRAME = re.compile(r"candidate\.py:\d+")
-_MAX_LINES, _MAX_LOG, _MAX_NAME, _MAX_KERNELS = 20, 2000, 100, 8
+_MAX_LINES, _MAX_LINE, _MAX_QUOTED, _MAX_REASON = 20, 1000, 3000, 600
+_MAX_LOG, _MAX_NAME, _MAX_KERNELS = 2000, 100, 8
+_PATH = re.compile(r"""(?<![\w.)\]])(?:/[\w.@+~-]+)+/(?=[\w.@+~-]+)""")
+"""The folders of an absolute path, which say nothing to a model."""
+_QUOTE = "> "
 
 
 def parse_feedback_kind(text: str) -> str:
@@ -51,8 +61,8 @@ def describe_verdict(record: Record, template: Template) -> str:
     reason, details = _explain_verdict(record, template)
     if record.setup.world == 1:
         reason = _drop_rank(reason)
-    lines = "\n".join(details[:_MAX_LINES])
-    return _fill_section(template, "execution", verdict=record.verdict.value, reason=reason, details=lines)
+    reason = clean_line(_PATH.sub("", reason), _MAX_REASON)
+    return _fill_section(template, "execution", verdict=record.verdict.value, reason=reason, details=quote(details))
 
 
 def describe_speed(record: Record, template: Template) -> str:
@@ -97,7 +107,22 @@ def _explain_verdict(record: Record, template: Template) -> tuple[str, list[str]
         return _redact_failure(record, where, template)
     if evidence.check == "values":
         return _fill_line(template, "value", vars(evidence) | evidence.details), []
+    if evidence.type and evidence.message and evidence.message in record.reason:
+        advice = [str(evidence.details["advice"])] if "advice" in evidence.details else []
+        return _describe_raised(evidence), [evidence.message, *advice, *_list_causes(evidence, template)]
     return record.reason, _list_causes(evidence, template)
+
+
+def _describe_raised(evidence: Evidence) -> str:
+    who = "it" if evidence.rank is None else f"rank {evidence.rank}"
+    return f"{who} raised {_check_exception_name(evidence.type)} in {evidence.phase}"
+
+
+def quote(lines: Iterable[str]) -> str:
+    """Return lines that a kernel may have written as a quotation of bounded length, without folders of this machine."""
+    plain = [line for text in lines for line in text.splitlines() if line.strip()][:_MAX_LINES]
+    quoted = "\n".join(f"{_QUOTE}{clean_line(_PATH.sub('', line), _MAX_LINE)}" for line in plain)
+    return quoted if len(quoted) <= _MAX_QUOTED else f"{quoted[:_MAX_QUOTED]}..."
 
 
 def _drop_rank(reason: str) -> str:
@@ -142,14 +167,14 @@ def _list_causes(evidence: Evidence, template: Template) -> list[str]:
 
 
 def _describe_kernel_time(row: KernelTime, template: Template) -> str:
-    name = "".join(letter if letter.isprintable() else "?" for letter in row.name[:_MAX_NAME])
+    name = clean_line(row.name, _MAX_NAME)
     values = {"share": f"{100 * row.share:.0f}", "calls": row.calls, "us": f"{row.us:.1f}", "name": name}
     return _fill_line(template, "top", values)
 
 
 def _check_exception_name(name: str) -> str:
     """Return the name of an exception's type, unless a candidate could have made it up to leak something."""
-    return name if re.fullmatch(r"[A-Z][A-Za-z]{1,40}", name) else "an exception"
+    return name if name in KNOWN_NAMES else "an exception"
 
 
 def _fill_section(template: Template, name: str, **values: str) -> str:

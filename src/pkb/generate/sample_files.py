@@ -7,20 +7,33 @@ answer is complete. The process that works on a sample holds a lock on `.claim`,
 import fcntl
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pkb.base.atomic import write_whole
+from pkb.base.foreign_files import (
+    RECORD_BYTES,
+    SOURCE_BYTES,
+    describe_error,
+    make_own_folder,
+    parse_json,
+    read_own_file,
+)
+from pkb.base.schema import parse
+from pkb.errors import UsageError
 from pkb.generate.redact import redact_secrets
 from pkb.record import Record, Verdict
-from pkb.runs import RECORD, SOURCE, read_record
+from pkb.runs import RECORD, SOURCE, RunFacts, read_record
 
 SCHEMA = 1
 FACTS = "sample.json"
+_MOST_DOLLARS = 1e6
+_ADVICE = "delete the sample's folder, or choose another --run"
 
 
 @dataclass(frozen=True)
@@ -37,14 +50,18 @@ class Turn:
         return self.folder / FACTS
 
     def read_facts(self) -> dict[str, Any] | None:
-        """Return the content of sample.json; None while the file does not exist."""
-        return json.loads(self.path.read_text()) if self.path.is_file() else None
+        """Return the content of sample.json; None while the file does not exist. Raises UsageError if it is damaged."""
+        return read_answer_facts(self.path)
 
     @property
     def source(self) -> bytes:
         """The candidate's source; empty where the answer held none."""
-        file = self.folder / SOURCE
-        return file.read_bytes() if file.is_file() else b""
+        try:
+            return read_own_file(self.folder / SOURCE, SOURCE_BYTES)
+        except FileNotFoundError:
+            return b""
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.folder / SOURCE}: {describe_error(error)}; {_ADVICE}") from error
 
     def read_record(self) -> Record | None:
         """Return the turn's record; None where there is none, or where the machine failed and has to judge again."""
@@ -52,6 +69,7 @@ class Turn:
         return found if isinstance(found, Record) and found.verdict is not Verdict.ENVIRONMENT else None
 
     def write(self, prompt: str, response: str, candidate: str | None, facts: dict[str, Any]) -> None:
+        make_own_folder(self.folder)
         files = {"prompt.md": prompt, "response.md": response, SOURCE: candidate}
         for name, text in files.items():
             if text is not None:
@@ -80,14 +98,45 @@ class Place:
     @contextmanager
     def claim(self) -> Iterator[bool]:
         """Lock the sample while the context lasts; yield whether the lock was free."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".claim").open("w") as file:
+        make_own_folder(self.folder)
+        # A link there could lead to any file of the user's.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(self.folder / ".claim", flags, 0o644), "wb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield False
             else:
                 yield True
+
+
+def read_answer_facts(path: Path) -> dict[str, Any] | None:
+    """Return the content of a sample.json; None where there is no file. Raises UsageError if it is damaged."""
+    try:
+        found = parse_json(read_own_file(path, RECORD_BYTES))
+        if not isinstance(found, dict):
+            raise ValueError("not an object")
+        facts: dict[str, Any] = {"candidate": None, "cost_usd": None} | parse(cast(Any, RunFacts), found, "it")
+        _check_facts(facts)
+        return facts
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {describe_error(error)}; {_ADVICE}") from error
+
+
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Raise ValueError, which names the field, where a field that is read again has another type."""
+    cost = facts["cost_usd"]
+    if cost is not None and (type(cost) not in (int, float) or not 0 <= cost <= _MOST_DOLLARS):
+        raise ValueError(f"cost_usd is no number from 0 to {_MOST_DOLLARS:g}")
+    if not isinstance(facts["candidate"], str | None):
+        raise ValueError("candidate is no text")
+    if not isinstance(facts.get("asked", {}), dict):
+        raise ValueError("asked is no object")
+    notes = facts.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ValueError("notes is no list of texts")
 
 
 def make_slug(model: str) -> str:

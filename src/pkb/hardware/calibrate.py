@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -115,7 +116,7 @@ def _name_chip(device: torch.device) -> str:
     return f"{read_cpu_name()}, {os.cpu_count()} cores"
 
 
-def _read_sizes(device: torch.device) -> dict[str, int]:
+def _read_sizes(device: torch.device) -> dict[str, Any]:
     if device.type != "cuda":
         return {}
     facts = torch.cuda.get_device_properties(0)

@@ -32,6 +32,8 @@ class Hardware:
     shared_memory_kib: int = 0
     """Shared memory per multiprocessor."""
     l2_mib: int = 0
+    in_switch: bool = False
+    """Whether the switch between the GPUs multicasts and sums, as NVLink's does from Hopper on."""
 
     @classmethod
     def load(cls, profile: str) -> "Hardware":
@@ -53,7 +55,7 @@ class Hardware:
         return {
             "compute": cost.flops / self.flops_per_s[dtype],
             "memory": cost.hbm / self.hbm_bytes_per_s,
-            "link": max(cost.link.egress, cost.link.ingress) / self.link_bytes_per_s,
+            "link": cost.link.find_busiest() / self.link_bytes_per_s,
         }
 
     def compute_slowest_times(self, costs: list[Cost], dtype: str, shared: bool = False) -> dict[str, float]:
@@ -68,12 +70,17 @@ class Hardware:
         return max(self.compute_slowest_times(costs, dtype, shared).values())
 
     def compute_floor(self, costs: list[Cost], shared: bool, cache_bytes: int) -> float:
-        """Return a lower bound on honest times in seconds: at the peak of 8-bit products, with a free cache."""
+        """Return a lower bound on honest times in seconds.
+
+        Products are 8-bit ones, what fits into the cache is free, and a switch that multicasts and sums is used to the
+        full: an all-reduce of N bytes takes N / link_bytes_per_s there, and 2 N (w - 1) / w / link_bytes_per_s behind
+        any other switch. (The fastest such kernels read sums of N / w bytes and multicast them: N + N / w bytes.)
+        """
         devices = [_add_costs(costs)] if shared else costs
         fastest = _FP8_FACTOR * max(self.flops_per_s.values())
         times = [max(c.flops / fastest, (c.hbm - cache_bytes) / self.hbm_bytes_per_s, 0.0) for c in devices]
         # On one GPU the links are its memory, which the cache may replace.
-        links = [] if shared else [self.compute_times(cost, "bfloat16")["link"] for cost in costs]
+        links = [] if shared else [c.link.find_busiest(self.in_switch) / self.link_bytes_per_s for c in costs]
         return max([*times, *links])
 
     def find_bound(self, cost: Cost, dtype: str) -> str:
@@ -92,5 +99,5 @@ def find_measured_path() -> Path:
 
 
 def _add_costs(costs: list[Cost]) -> Cost:
-    link = Link(sum(cost.link.egress for cost in costs), sum(cost.link.ingress for cost in costs))
+    link = sum((cost.link for cost in costs), start=Link(0.0, 0.0))
     return Cost(sum(cost.flops for cost in costs), sum(cost.hbm for cost in costs), link)

@@ -5,6 +5,9 @@ from typing import Any
 
 import torch
 
+from pkb.base.atomic import replace_whole, write_whole
+from pkb.base.foreign_files import make_own_folder
+from pkb.base.printable import clean_lines
 from pkb.candidate import Candidate
 from pkb.judge.state import State
 from pkb.protocol.profile_files import TRACE
@@ -16,7 +19,7 @@ from pkb.trial import Trial
 def save_artifacts(folder: Path, record: Record, candidate: Candidate, state: State) -> None:
     """Write record.json, candidate.py, trace.json and logs/rank_*.txt; from the last trial whose outputs were fetched,
     also {reference,candidate}/rank_*.pt."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)
     for rank in range(record.setup.world):
         if state.logs:
             _write_text(folder / "logs" / f"rank_{rank}.txt", state.logs.text(rank))
@@ -27,8 +30,9 @@ def save_artifacts(folder: Path, record: Record, candidate: Candidate, state: St
 
 
 def _write_text(path: Path, text: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
+    make_own_folder(path.parent)
+    # Whoever shows the file on a terminal should not have it steered.
+    write_whole(path, clean_lines(text, len(text)))
 
 
 def _save_outputs(folder: Path, rank: int, state: State) -> None:
@@ -46,6 +50,8 @@ def _save_outputs(folder: Path, rank: int, state: State) -> None:
 def _save_tensors(path: Path, trial: Trial, outputs: dict[str, list[torch.Tensor]]) -> None:
     """Write a file of plain containers, which `torch.load(..., weights_only=True)` reads."""
     if outputs:
-        path.parent.mkdir(exist_ok=True)
+        make_own_folder(path.parent)
         content: dict[str, Any] = {"trial": str(trial), "outputs": outputs}
-        torch.save(content, path)
+        # To an open file: torch refuses the name of a path that begins with a dot.
+        with replace_whole(path) as partial, open(partial, "wb") as file:
+            torch.save(content, file)

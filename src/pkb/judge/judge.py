@@ -1,15 +1,16 @@
 """The judge: pose a problem, judge candidates, time references. The story of one judgement is in judgement.py."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.failure import Failure
-from pkb.judge.artifacts import save_artifacts
 from pkb.judge.building import cache
 from pkb.judge.building.build import find_entry
 from pkb.judge.judgement import Judgement, Progress
+from pkb.judge.own_errors import explain_exception
 from pkb.judge.resources import Resources
 from pkb.judge.screening import admit
 from pkb.judge.setup.setup import Setup
@@ -37,8 +38,9 @@ class Judge(Resources):
     def __enter__(self) -> "Judge":
         # Look up what the record says of this machine before time is short.
         describe_environment(self.platform)
-        # The nursery imports torch while the first problem is posed.
-        self.begin_nursery()
+        # The nursery imports torch while the first problem is posed; why it cannot start is said in the first record.
+        with contextlib.suppress(OSError):
+            self.begin_nursery()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,12 +65,11 @@ class Judge(Resources):
         out: Path | None = None,
         progress: Progress = lambda step: None,
     ) -> Record:
-        """Judge one candidate, and time it if the settings have a rigor. Whatever it does is a verdict."""
-        judgement = Judgement(self, setup, candidate, settings or JudgementSettings(), progress)
-        record = judgement.run()
-        if out:
-            save_artifacts(out, record, candidate, judgement.state)
-        return record
+        """Judge one candidate, and time it if the settings have a rigor. Whatever it does is a verdict.
+
+        An exception in the judge is one too, ENVIRONMENT: no Exception leaves this method.
+        """
+        return Judgement(self, setup, candidate, settings or JudgementSettings(), progress).run(out)
 
     def needs_build(self, candidate: Candidate, settings: JudgementSettings) -> bool:
         """Return whether a candidate that passes the screen has extensions that are not in the cache yet."""
@@ -79,7 +80,9 @@ class Judge(Resources):
         """Compile a candidate's extensions into the cache, for another judge; return why they do not compile, if so."""
         try:
             self.build(setup, candidate, State())
-        except Failure as failure:
+        except Exception as error:
+            failure = explain_exception(error)
+            self.recover(failure)
             return failure if failure.verdict is Verdict.BUILD_FAILED else None
         return None
 
@@ -95,6 +98,7 @@ class Judge(Resources):
         """Time the reference by itself, eager or compiled; yield each mode as soon as it is done. Raises Failure."""
         try:
             yield from time_reference(setup, self.pool, self.seeds, rigor, modes)
-        except Failure as failure:
+        except Exception as error:
+            failure = explain_exception(error)
             self.recover(failure)
-            raise
+            raise failure from error

@@ -4,24 +4,29 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from pkb.candidate import Candidate
-from pkb.failure import Failure
+from pkb.judge.artifacts import save_artifacts
 from pkb.judge.correctness.check import check_facts, check_values
 from pkb.judge.correctness.conduct import check_conduct, check_first_result, describe_left_processes
 from pkb.judge.correctness.orders import order_trial, wait_until_drawn
 from pkb.judge.correctness.results import Outputs, collect_results, fetch_tensors
+from pkb.judge.own_errors import explain_exception
 from pkb.judge.profiling.trace import Profile, make_profile, take_profile
 from pkb.judge.profiling.vendor_kernels import check_kernels
 from pkb.judge.resources import Resources
 from pkb.judge.screening import admit
+from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import BY_SEED, HIDDEN, PROBE, Setup
 from pkb.judge.state import State
 from pkb.judge.timing.aa_control import Control, needs_control, open_reference
 from pkb.judge.timing.measure import conclude, measure
 from pkb.judge.worlds.world import World
 from pkb.provenance import describe_environment
-from pkb.record import ORACLE, Pace, Record, SetupFacts
+from pkb.record import ORACLE, Environment, Pace, Record, SetupFacts
+from pkb.runs import save_record
 from pkb.settings import JudgementSettings, Rigor, Track
 from pkb.speedup import add_stored_baselines
 from pkb.trial import Trial
@@ -39,23 +44,42 @@ class Judgement:
         settings: JudgementSettings,
         progress: Progress,
     ):
-        self.resources, self.setup, self.candidate, self.settings = resources, setup, candidate, settings
+        self.resources, self.candidate, self.settings = resources, candidate, settings
+        self.setup = resources.draw_hidden_size(setup)
         self.progress = progress
         self.state = State()
+        self.environment = Environment(resources.platform.name)
 
-    def run(self) -> Record:
-        """Judge the candidate. Whatever it does is a verdict."""
+    def run(self, out: Path | None = None) -> Record:
+        """Judge the candidate, and write the record to `out`. Whatever happens is a verdict, also in the judge."""
+        if out is None or self._attempt(partial(self.resources.hide_records, out), "judge"):
+            self._attempt(self._judge, "judge")
+        self._attempt(self._describe_environment, "environment", verdict_before=self.state.verdict)
+        record = self._make_record()
+        if out and not self._attempt(partial(self._save, out, record), "record-files", verdict_before=record.verdict):
+            record = self._make_record()
+            self._attempt(partial(save_record, out, record, self.candidate.source), "record-files")
+        return record
+
+    def _attempt(self, step: Callable[[], None], check: str, **facts: Any) -> bool:
+        """Take a step; return whether it succeeded. Only here does an exception become a verdict."""
         try:
-            self._screen()
-            self._build()
-            self._run_reference(self.setup)
-            self._run_candidate()
-            if self.settings.profile:
-                self._profile()
-        except Failure as failure:
+            step()
+        except Exception as error:
+            failure = explain_exception(error, check, **facts)
             self.state.fail(failure)
             self.resources.recover(failure)
-        return self._make_record()
+            return False
+        return True
+
+    def _judge(self) -> None:
+        self.resources.forget_dead_nursery()
+        self._screen()
+        self._build()
+        self._run_reference(self.setup)
+        self._run_candidate()
+        if self.settings.profile:
+            self._profile()
 
     def _screen(self) -> None:
         """Look at the source: some candidates never run."""
@@ -85,7 +109,7 @@ class Judgement:
                 # Before the candidate is loaded: afterwards nothing that happens in this world can be trusted.
                 with resources.pool.quiet():
                     control = stack.enter_context(self._open_reference(world, rigor))
-            agreed = resources.load(world, self.setup, self.candidate, self.state)
+            agreed = resources.load(world, self.setup, self.candidate, self.state, self.settings.track)
             if agreed != self.setup:
                 self._run_reference(agreed)
             self._check_trials(world, agreed)
@@ -134,7 +158,7 @@ class Judgement:
     def _open_reference(self, world: World | None, rigor: Rigor) -> AbstractContextManager[Control]:
         resources, worlds = self.resources, 2 + len(self.settings.baselines)
         expected, pool = self.state.expected, resources.pool
-        return open_reference(world, self.setup, resources.seeds, expected, pool, rigor, worlds)
+        return open_reference(world, self.setup, Seeds(), expected, pool, rigor, worlds)
 
     def _time(self, world: World, control: Control, setup: Setup) -> None:
         """Time the candidate in turns with the reference; when the clocks have stopped, check the sampled outputs."""
@@ -142,6 +166,7 @@ class Judgement:
         expected, pool = self.state.expected, self.resources.pool
         with pool.quiet():
             measured = measure(world, control, setup, expected, pool, self.settings.baselines)
+            self._count_again(world, setup)
             # All of the device's memory is the reference's now: its oracle needs several times what a call does.
             world.release_memory()
             check_conduct(world, self.settings.track, setup.limits.trial_s)
@@ -150,13 +175,23 @@ class Judgement:
         spread = self.resources.platform.estimate_spread(timing.candidate_us, waits=timing.waits)
         self.state.timing = add_stored_baselines(timing, self.settings.stored, spread)
 
+    def _count_again(self, world: World, setup: Setup) -> None:
+        """In the track scratch, count the library calls of one more trial: the first trials may have been for show."""
+        if self.settings.track is Track.SCRATCH:
+            trial = setup.all_trials[0]
+            self._order_trial(world, setup, trial)
+            wait_until_drawn(world, setup, self._counts_calls(setup, trial))
+            collect_results(world, setup, "the trial after timing")
+            self._check_conduct(world, setup)
+
     def _profile(self) -> None:
         """Profile a few calls in a world of its own, once the verdict stands; a failure here is only noted."""
         self.progress("profiling")
         with self.state.time_phase("profile"):
             try:
                 self.state.profile = self._take_profile()
-            except Failure as failure:
+            except Exception as error:
+                failure = explain_exception(error)
                 self.resources.recover(failure)
                 self.state.profile = make_profile({}, [failure.reason])
 
@@ -167,6 +202,12 @@ class Judgement:
             profile = take_profile(world, agreed, resources.seeds)
             world.end()
             return profile
+
+    def _describe_environment(self) -> None:
+        self.environment = describe_environment(self.resources.platform, self.resources.sandbox.facts)
+
+    def _save(self, out: Path, record: Record) -> None:
+        save_artifacts(out, record, self.candidate, self.state)
 
     def _make_record(self) -> Record:
         state, setup = self.state, replace(self.setup, state=self.state.weights or self.setup.state)
@@ -183,7 +224,7 @@ class Judgement:
             timing=state.timing,
             library_calls=state.library_calls,
             profile=state.profile.summary if state.profile else None,
-            environment=describe_environment(self.resources.platform, self.resources.sandbox.facts),
+            environment=self.environment,
             seconds=state.seconds,
         )
 

@@ -1,7 +1,9 @@
 """What all judgements of one judge share: the secret, the sandbox, the nursery, the pool of worlds, the references."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 from pkb.candidate import Candidate
 from pkb.checks import list_checks
@@ -22,7 +24,8 @@ from pkb.platforms import find_platform
 from pkb.protocol.extension_files import SLOW_IMPORTS
 from pkb.protocol.messages import LoadSolution, Preload
 from pkb.record import Verdict
-from pkb.settings import Limits
+from pkb.sandbox.visible_paths import is_visible
+from pkb.settings import Limits, Track
 
 
 class Resources:
@@ -36,6 +39,7 @@ class Resources:
         """A command to start all ranks under."""
         self.seeds = Seeds()
         self.references = References()
+        self._judgements = itertools.count()
         self.unbuildable: dict[str, Failure] = {}
         """Candidates, by digest, that were found not to compile, and why."""
         self._nursery: Nursery | None = None
@@ -61,10 +65,21 @@ class Resources:
         return self._pool
 
     def close(self) -> None:
-        self.sandbox.close()
-        if self._nursery:
-            self._nursery.close()
-            self._nursery = self._pool = None
+        """End the nursery and everything that comes from it. What is asked of this judge next starts a new one."""
+        nursery, pool = self._nursery, self._pool
+        self._nursery = self._pool = None
+        # Each of these is called, whatever the others raise.
+        with ExitStack() as closing:
+            if pool:
+                closing.callback(pool.abandon)
+            if nursery:
+                closing.callback(nursery.close)
+            closing.callback(self.sandbox.close)
+
+    def forget_dead_nursery(self) -> None:
+        """Let go of a nursery that was killed since the last judgement: the next order starts a new one."""
+        if self._nursery and self._nursery.has_ended:
+            self.close()
 
     def interrupt(self) -> None:
         """Make what is under way in another thread fail, since it loses its nursery."""
@@ -75,16 +90,30 @@ class Resources:
         """Forget the secret, so that nothing learnt from earlier judgements helps with the next ones' inputs."""
         self.seeds, self.references = Seeds(), References()
 
+    def hide_records(self, out: Path) -> None:
+        """Keep candidates from seeing a folder of records, and those around it, where they lie in one that is shown."""
+        folders = [out.resolve(), *out.resolve().parents[:2]]
+        seen = {str(folder) for folder in folders if folder.is_dir() and is_visible(str(folder))}
+        if seen and not seen <= self.nursery.hidden:
+            self.nursery.hidden |= seen
+            # Worlds that wait have been confined already.
+            self.pool.drop()
+
+    def draw_hidden_size(self, setup: Setup) -> Setup:
+        """Return the setup of the next judgement, whose hidden size nobody can foresee."""
+        return setup.draw_hidden_size(self.seeds, next(self._judgements))
+
     def recover(self, failure: Failure) -> None:
-        """Leave nothing to the next judgement that this failure may have spoilt."""
-        is_lost = failure.evidence.check == "nursery"
+        """Leave nothing to the next judgement that this failure may have spoilt. This raises no Exception."""
+        is_lost = failure.evidence.check in ("nursery", "judge")
         try:
             if not is_lost and self._pool:
                 self._pool.drop()
-        except Failure:
+        except Exception:
             is_lost = True
         if is_lost:
-            self.close()
+            with suppress(Exception):
+                self.close()
 
     def build(
         self,
@@ -120,16 +149,17 @@ class Resources:
                 world.end()
                 raise
 
-    def load(self, world: World, setup: Setup, candidate: Candidate, state: State) -> Setup:
+    def load(self, world: World, setup: Setup, candidate: Candidate, state: State, track: Track = Track.ANY) -> Setup:
         """Load a candidate, built before, on every rank; return the setup whose weights it can take."""
         file = world.folder / "candidate.py"
         file.write_bytes(candidate.source)
         seconds, extensions = setup.limits.load_s, None
         if state.libraries:
-            extensions = describe_extensions(candidate, state.libraries, world.folder)
+            extensions = describe_extensions(candidate, state.libraries, world.folder, world.work)
             seconds += setup.limits.build_s
         problem = world.copy_file(setup.problem.path)
-        world.ask(LoadSolution(str(problem), str(file), extensions=extensions), "load", seconds)
+        order = LoadSolution(str(problem), str(file), extensions=extensions, scratch=track is Track.SCRATCH)
+        world.ask(order, "load", seconds)
         agreed = settle_state(world, setup, self.seeds)
         state.weights = agreed.state
         return agreed

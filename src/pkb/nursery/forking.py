@@ -24,7 +24,8 @@ run_rank(Rank, *json.loads(sys.argv[1]))
 def reset_after_fork() -> None:
     """Undo the nursery's signal handling and memory protection, which a fork of the nursery inherits."""
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 

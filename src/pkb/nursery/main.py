@@ -13,6 +13,7 @@ from pkb.checks import list_checks
 from pkb.nursery.forking import preload_modules, take_judge_socket
 from pkb.nursery.server import NurseryServer
 from pkb.platforms import load_platforms
+from pkb.problems.suite import list_shared_modules
 from pkb.protocol.channel import Channel, ChannelClosed
 from pkb.protocol.messages import NurserySettings, decode_order
 from pkb.sandbox import linux
@@ -21,8 +22,11 @@ from pkb.sandbox.processes import adopt_orphans
 
 # What ranks would otherwise each import again.
 _PRELOADED = ("torch", "torch.distributed")
-# These look at the environment when they are loaded, so the settings come first.
-_PRELOADED_WITH_SETTINGS = ("torch.distributed._symmetric_memory", "pkb.rank.builder", "pkb.problems.suite")
+# These look at the environment when they are loaded, so the settings come first. Confined ranks could not import them.
+_PRELOADED_WITH_SETTINGS = (
+    *("torch.distributed._symmetric_memory", "pkb.rank.builder", "pkb.problems.suite", "pkb.problems.link"),
+    *("pkb.problems.case", "pkb.problems.sound_weights", "pkb.problems.kernelbench"),
+)
 
 
 def main() -> None:
@@ -41,8 +45,9 @@ def main() -> None:
         load_platforms()
         load_backends()
         list_checks()
-        view.list_readable_paths()
-        preload_modules([*_PRELOADED_WITH_SETTINGS, *settings.preloaded])
+        # Looks for compilers and packages, once for all worlds.
+        view.list_rules()
+        preload_modules([*_PRELOADED_WITH_SETTINGS, *list_shared_modules(), *settings.preloaded])
         nursery.serve()
     # Nothing here is worth tearing down piece by piece, and libraries would complain of what is frozen.
     os._exit(0)

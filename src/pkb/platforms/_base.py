@@ -100,7 +100,7 @@ class Platform:
     """A daemon that must run as long as there are ranks, such as NVIDIA's MPS; empty for none."""
     clock_source: str = "host clock"
     """What the clocks read, for the record."""
-    clock_slack_us: float = 20_000.0
+    clock_slack_us: float = 5_000.0
     """Microseconds per call by which the judge's own clock may differ from an honest rank's.
 
     On a CPU, more ranks than cores wait for each other's turns."""

@@ -246,7 +246,7 @@ class DeviceGroup(dist.ProcessGroup):
 
 
 def _find_op(opts: Any) -> Any:
-    op = opts.reduceOp
+    op = opts.reduceOp if opts else dist.ReduceOp.SUM
     return next((known for known in _REDUCTIONS if op == known), op)
 
 

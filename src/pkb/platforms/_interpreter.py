@@ -2,7 +2,7 @@
 
 The interpreter keeps bfloat16 values as 16-bit integers, and adds and multiplies them as integers: here such operands
 are widened to float32 first and the result is rounded back, as a GPU does. And a kernel that spins on another rank lets
-that rank run: ranks may outnumber cores.
+that rank run: ranks may outnumber cores. Autotuned kernels get a driver of ours.
 """
 
 import os
@@ -23,6 +23,9 @@ def patch_interpreter() -> None:
         from triton.runtime import interpreter
     except ImportError:
         return
+    from pkb.platforms._interpreted_driver import install_driver
+
+    install_driver()
     InterpreterBuilder = interpreter.InterpreterBuilder
     for names, wrap in ((_ARITHMETIC, _compute_in_float32), (_ATOMICS, _yield_before)):
         for name in names:

@@ -199,7 +199,9 @@ def _spin(done: Callable[[], bool], timeout_ms: int, what: str) -> None:
 
 def _make_table(addresses: list[int]) -> Tensor:
     """Put addresses into a mapping of their own: the heap may lie so low that Triton takes them for 32-bit numbers."""
-    table = torch.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), dtype=torch.int64)[: len(addresses)]
+    table = torch.frombuffer(mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype=torch.int64)[
+        : len(addresses)
+    ]
     return table.copy_(torch.tensor(addresses, dtype=torch.int64))
 
 

@@ -23,7 +23,10 @@ _BARRIER_DELAY_SHARE = 0.25
 class Cpu(Platform):
     name = "cpu"
     preference = 0
-    preloaded = ("triton.language",)
+    preloaded = (
+        *("triton.language", "pkb.platforms._interpreter", "pkb.platforms._interpreted_driver"),
+        "pkb.platforms._symmetric",
+    )
 
     def make_environment(self, folder: Path) -> dict[str, str]:
         # Triton decides at import whether it interprets. gloo would otherwise look for an address of the host name.

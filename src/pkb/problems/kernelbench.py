@@ -39,6 +39,8 @@ Constants = Mapping[str, Any]
 _LEVEL = re.compile(r"level_?(\d+)", re.IGNORECASE)
 _ALONE: Mapping[str, Callable[[Dimensions], bool]] = {"a model runs on one rank": lambda case: case.world == 1}
 _FORM = ("Model", "get_inputs", "get_init_inputs")
+_BATCHES = 4
+"""The number of hidden sizes."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,8 +108,10 @@ class ModelProblem(Problem):
         module = self.load_at(size.name)
         return dict(zip(inspect.signature(module.Model).parameters, module.get_init_inputs(), strict=False))
 
-    def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size | None:
-        return None if self.hidden is None else Size(name="hidden")
+    def list_hidden_sizes(self, dtype: str = "float32", world: int = 1) -> tuple[Size, ...]:
+        """Return the declared hidden size, and some with larger batches; none where none is declared."""
+        more = ("", *(f"+{step}" for step in range(1, _BATCHES)))
+        return () if self.hidden is None else tuple(Size(name=f"hidden{step}") for step in more)
 
     def show_source(self) -> str:
         text = self.path.read_text()
@@ -191,11 +195,18 @@ class ModelProblem(Problem):
 
     def load_at(self, size: str) -> ModuleType:
         """Load the file's module with the constants of a size."""
-        constants = {"paper": {}, "tiny": self.tiny, "hidden": self.hidden}[size] or {}
-        module = load_module_at(self.path, constants)
+        module = load_module_at(self.path, self._find_constants(size))
         if self.is_sealed:
             vars(module).pop("Model", None)
         return module
+
+    def _find_constants(self, size: str) -> Constants:
+        name, _, step = size.partition("+")
+        constants = {"paper": {}, "tiny": self.tiny, "hidden": self.hidden}[name] or {}
+        if not step:
+            return constants
+        batch = next((name for name in constants if name == "batch_size"), next(iter(constants)))
+        return {**constants, batch: constants[batch] + int(step)}
 
     def count_call_bytes(self, size: Size, dtype: str) -> float:
         """Return the bytes at the published size; no other size is large."""

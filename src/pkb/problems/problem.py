@@ -1,8 +1,9 @@
 """One workload: the reference `solution(...)`, how its inputs are drawn, and what it costs."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pkb.problems.case import Case
 
 WORLDS = (1, 2, 4, 8)
+_ENOUGH_SIZES = 4
+"""Hidden sizes to choose from, after which no less general ones are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,20 @@ class Problem:
         return tuple(self.module.inputs(case))
 
     def cost(self, case: "Case | Dimensions") -> Cost:
-        return self.module.cost(case)
+        found = self.ask_module("cost", lambda: self.module.cost(case))
+        if not isinstance(found, Cost):
+            raise UsageError(f"{self.path}: cost returned {type(found).__name__}, not a Cost; correct the file")
+        return found
+
+    def ask_module(self, name: str, call: Callable[[], Any]) -> Any:
+        """Return what a function of the file returns. Raises UsageError, which names the function, where it fails."""
+        try:
+            return call()
+        except Exception as error:
+            if isinstance(error, UsageError):
+                raise
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"{self.path}: {name} raised {reason[:500]}; correct the file") from error
 
     def select_outputs(self, case: "Case", output: Any) -> Any:
         """Return the part of an output that is judged."""
@@ -161,8 +177,8 @@ class Problem:
         if dtype not in ITEMSIZES:
             raise UsageError(f"unknown dtype {dtype!r}; choose from {', '.join(ITEMSIZES)}")
         posed = Dimensions(chosen.m, chosen.n, chosen.name, world, ITEMSIZES[dtype], rank)
-        for sentence, holds in self.requires.items():
-            if not holds(posed):
+        for sentence in self.requires:
+            if not self._holds(sentence, posed):
                 raise UsageError(self._refusal(sentence, chosen, world))
         return posed
 
@@ -179,20 +195,24 @@ class Problem:
             raise UsageError(f"{self.stem} has no size {name!r}; choose from {', '.join(self.sizes)}, or give --m --n")
         return self.sizes[name]
 
-    def hidden_size(self, dtype: str = "float32", world: int = 1) -> Size | None:
-        """Return a size near `tiny` that no prompt names; `tiny` itself if the conditions allow no other."""
-        tiny = self.sizes["tiny"]
-        steps = [(5, 3), (3, 5), (3, 0), (0, 3)]
-        # For problems whose ranks must have equal shares, or whole blocks.
-        steps += [step for k in (world, 3 * world, 8 * world) for step in ((k, k), (k, 0), (0, k))]
-        steps += [(tiny.m, tiny.n), (tiny.m, 0), (0, tiny.n)]
-        sizes = (Size(tiny.m + m, tiny.n + n) for m, n in steps)
-        return next((size for size in sizes if self.may_be_posed(size, dtype, world)), tiny)
+    def list_hidden_sizes(self, dtype: str = "float32", world: int = 1) -> tuple[Size, ...]:
+        """Return sizes near `tiny` that no prompt names; `tiny` itself if the conditions allow no other."""
+        tiny, found = self.sizes["tiny"], dict[Size, None]()
+        for steps in _list_steps(tiny, world):
+            sizes = (Size(tiny.m + m, tiny.n + n) for m, n in steps)
+            fitting = (size for size in sizes if self.may_be_posed(size, dtype, world))
+            found |= dict.fromkeys(size for size in fitting if size not in self.sizes.values())
+            if len(found) >= _ENOUGH_SIZES:
+                break
+        return tuple(found) or (tiny,)
 
     def may_be_posed(self, size: Size, dtype: str = "float32", world: int = 1) -> bool:
         """Return whether all conditions of the problem hold."""
         posed = Dimensions(size.m, size.n, size.name, world, ITEMSIZES[dtype])
-        return all(holds(posed) for holds in self.requires.values())
+        return all(self._holds(sentence, posed) for sentence in self.requires)
+
+    def _holds(self, sentence: str, posed: Dimensions) -> bool:
+        return bool(self.ask_module(f"the condition {sentence!r}", lambda: self.requires[sentence](posed)))
 
     def list_worlds(self, size: str | Size | None = None) -> tuple[int, ...]:
         """Return those of the world sizes 1, 2, 4 and 8 at which this problem can be posed."""
@@ -240,6 +260,17 @@ class Problem:
 
     def begin(self, case: "Case") -> None:
         """Prepare one call of the reference or of a candidate."""
+
+
+def _list_steps(tiny: Size, world: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield groups of what can be added to M and N for a hidden size, the most general group first."""
+    odd, shares = (1, 3, 5, 7, 9, 11), tuple(k * world for k in (1, 2, 3, 5, 8))
+    yield [*product(odd, odd)]
+    yield [*product(shares, odd), *product(odd, shares)]
+    # For problems whose ranks must have equal shares, or whole blocks.
+    yield [*product(shares, shares)]
+    yield [(step, 0) for step in (*odd, *shares)] + [(0, step) for step in (*odd, *shares)]
+    yield [(k * tiny.m, j * tiny.n) for k, j in product(range(4), repeat=2) if k or j]
 
 
 def _refuse(*_: Any) -> None:

@@ -5,19 +5,21 @@ import importlib.util
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Collection
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from pkb.base.foreign_files import SOURCE_BYTES, describe_error, read_named_file
 from pkb.errors import UsageError
-from pkb.problems.declaration import read_declaration
+from pkb.problems.declaration import check_fields, check_module, describe_raised, is_ctrl_c, read_declaration
 from pkb.problems.kernelbench import find_level, make_published_problem
 from pkb.problems.kernelbench_files import read_model, unpack_table
 from pkb.problems.problem import Problem
 
-_PROBLEM_FILE = re.compile(r"\d+_[\w-]+\.py")
+_PROBLEM_FILE = re.compile(r"\d{1,9}_[\w-]+\.py")
 _SUITES = Path(__file__).parents[1] / "suites"
-_RANGE = re.compile(r"(?:l?(\d+)/)?(\d+)-(\d+)")
+_RANGE = re.compile(r"(?:l?(\d{1,9})/)?(\d{1,9})-(\d{1,9})")
 _LEVELLED = re.compile(r"l\d+[/_]")
 _EXTRAS = {"transformers": "kernelbench", "einops": "kernelbench"}
 """Modules that some problems need, and the extra that installs each."""
@@ -36,7 +38,7 @@ class Suite:
 
     def problems(self, category: str | None = None) -> list[Problem]:
         """Load all problems in order of their number, or those of one category."""
-        return [load_file(path) for path in self._in(category)]
+        return [_load_whole(path) for path in self._in(category)]
 
     def read_problems(self, category: str | None = None) -> list[Problem]:
         """Return the same problems to be listed, not posed: neither torch nor what models need is imported."""
@@ -44,7 +46,7 @@ class Suite:
 
     def load(self, key: str | int) -> Problem:
         """Load one problem, by number (13, L1/19), stem (13_gemm_allreduce) or name (gemm_allreduce)."""
-        return load_file(self._find(key))
+        return _load_whole(self._find(key))
 
     def read_problem(self, key: str | int) -> Problem:
         """Return the same problem to be shown, not posed."""
@@ -66,6 +68,11 @@ class Suite:
         if not chosen:
             raise UsageError("no problem named; give a number, a range such as 1-8, a name, a category or `all`")
         return list(chosen.values())
+
+    @property
+    def stems(self) -> Collection[str]:
+        """The names of all problems, with their numbers."""
+        return self._files.keys()
 
     def categories(self) -> list[str]:
         return list(dict.fromkeys(p.category for p in self.read_problems()))
@@ -91,7 +98,7 @@ class Suite:
         inside = [path for path in self._files.values() if find_level(path) == level and _read_number(path) in numbers]
         if not inside:
             raise UsageError(f"no problem in {text}; {self._hint_at_suite(text) or self._extent()}")
-        return [load_file(path) for path in inside]
+        return [_load_whole(path) for path in inside]
 
     @cached_property
     def _files(self) -> dict[str, Path]:
@@ -99,9 +106,11 @@ class Suite:
         found = [path for path in self.folder.rglob("*.py") if _PROBLEM_FILE.fullmatch(path.name)]
         # A checkout of KernelBench has numbered files outside its levels too.
         chosen = [path for path in found if find_level(path)] or found
-        return {
-            _make_stem(path): path for path in sorted(chosen, key=lambda path: (find_level(path), _read_number(path)))
-        }
+        files: dict[str, Path] = {}
+        for path in sorted(chosen, key=lambda path: (find_level(path), _read_number(path), path)):
+            if (earlier := files.setdefault(_make_stem(path), path)) != path:
+                raise UsageError(f"{earlier} and {path} have the same name; rename one of the two")
+        return files
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:
@@ -134,12 +143,18 @@ class Suite:
 @cache
 def read_file(path: Path) -> Problem:
     """Return the problem in a file to be listed or shown, not posed; the file is run only where it must be."""
-    return read_model(path) or read_declaration(path) or load_file(path)
+    _check_file(path)
+    found = read_model(path) or read_declaration(path)
+    if found is None:
+        return load_file(path)
+    check_fields(found, path)
+    return found
 
 
 @cache
 def load_file(path: Path) -> Problem:
     """Load a file, and return the problem that it declares or, in the published form, is."""
+    _check_file(path)
     spec = importlib.util.spec_from_file_location(f"pkb_problem_{path.stem}", path)
     assert spec
     assert spec.loader
@@ -147,12 +162,25 @@ def load_file(path: Path) -> Problem:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(f"{path} cannot be loaded: {type(error).__name__}: {error}{_suggest_extra(error)}") from error
-    problem: Any = getattr(module, "PROBLEM", None) or make_published_problem(module)
+    except BaseException as error:
+        # A file may also raise SystemExit.
+        if is_ctrl_c(error):
+            raise
+        raise UsageError(f"{path} cannot be loaded: {describe_raised(error)}{_suggest_extra(error)}") from error
+    problem: Any = getattr(module, "PROBLEM", None)
+    if problem is None:
+        problem = make_published_problem(module)
     if not isinstance(problem, Problem):
         raise UsageError(f"{path} declares no PROBLEM; docs/adding-a-problem.md shows what a file holds")
+    check_fields(problem, path)
     return problem.bind(module, path)
+
+
+def _load_whole(path: Path) -> Problem:
+    """Load a file whose problem is to be posed. A sealed file, as a candidate's rank loads it, lacks parts of it."""
+    problem = load_file(path)
+    check_module(problem, path)
+    return problem
 
 
 @cache
@@ -163,6 +191,12 @@ def find_suite(name: str) -> Suite:
     return Suite(unpack_table(Path(name)) if name.endswith(".parquet") else name)
 
 
+def list_shared_modules() -> list[str]:
+    """Return the modules that files of the shipped suites import from one another's folder `_shared`."""
+    files = sorted(_SUITES.glob("*/_shared/*.py"))
+    return [".".join(("pkb", *file.relative_to(_SUITES.parent).with_suffix("").parts)) for file in files]
+
+
 def name_suite(problem: Problem) -> str:
     """Return the name under which `find_suite` finds the suite of a problem."""
     folder = problem.path.parent.parent if find_level(problem.path) else problem.path.parent
@@ -171,15 +205,16 @@ def name_suite(problem: Problem) -> str:
 
 def load_problem(key: str | int) -> Problem:
     """Load one problem of the shipped suites; a key with a level, such as L1/19, is KernelBench's."""
-    return _find_shipped_suite(key).load(key)
+    return find_shipped_suite(key).load(key)
 
 
 def read_problem(key: str | int) -> Problem:
     """Return the same problem to be shown, not posed; torch is not imported."""
-    return _find_shipped_suite(key).read_problem(key)
+    return find_shipped_suite(key).read_problem(key)
 
 
-def _find_shipped_suite(key: str | int) -> Suite:
+def find_shipped_suite(key: str | int) -> Suite:
+    """Return the shipped suite whose problems have keys of this form; it need not have this one."""
     return find_suite("kernelbench" if _LEVELLED.match(str(key).lower()) else "parallel")
 
 
@@ -193,7 +228,15 @@ def select_problems(text: str) -> list[Problem]:
     return find_suite("parallel").select(text)
 
 
-def _suggest_extra(error: Exception) -> str:
+def _check_file(path: Path) -> None:
+    """Raise UsageError for a pipe, a device, and everything else that cannot be the file of a problem."""
+    try:
+        read_named_file(path, SOURCE_BYTES)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {describe_error(error)}; correct or remove it") from error
+
+
+def _suggest_extra(error: BaseException) -> str:
     extra = _EXTRAS.get(str(getattr(error, "name", "")).partition(".")[0])
     return f"; install it with `pip install parallelkernelbench[{extra}]`" if extra else ""
 
@@ -213,7 +256,7 @@ def _read_number(path: Path) -> int:
 
 def _normalize_key(text: str) -> str:
     text = text.strip().removesuffix(".py")
-    return str(int(text)) if text.isdigit() else text.lower()
+    return str(int(text)) if re.fullmatch(r"\d{1,18}", text) else text.lower()
 
 
 def _normalize_category(category: str) -> str:

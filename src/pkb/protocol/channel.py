@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pkb.base.tensors import settle_bits
+
 Message = dict[str, Any]
 
 _LENGTH = struct.Struct("!I")
-_HEADER_LIMIT = 16 << 20
+_ORDER_BYTES = 16 << 20
 _MOST_FDS = 128
 
 
@@ -44,20 +46,40 @@ class Channel:
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
 
-    def send(self, header: Message, tensors: Sequence[Tensor] = (), fds: Sequence[int] = ()) -> None:
+    def send(
+        self, header: Message, tensors: Sequence[Tensor] = (), fds: Sequence[int] = (), deadline: float = math.inf
+    ) -> None:
+        """Send one message. After a TimeoutError the other end may have half of it: only closing is left to do."""
         body = json.dumps(header).encode()
         frame = _LENGTH.pack(len(body)) + body
-        self.sock.settimeout(None)
         try:
+            self._limit_wait(deadline)
             sent = socket.send_fds(self.sock, [frame], fds) if fds else 0
-            self.sock.sendall(frame[sent:])
+            self._send_bytes(memoryview(frame)[sent:], deadline)
             for tensor in tensors:
-                self.sock.sendall(raw_bytes(tensor))
+                self._send_bytes(raw_bytes(tensor), deadline)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChannelClosed from error
 
+    def _send_bytes(self, content: memoryview, deadline: float) -> None:
+        self._limit_wait(deadline)
+        # The timeout is for all bytes together: a reader that takes a few at a time does not extend it.
+        self.sock.sendall(content)
+
+    def _limit_wait(self, deadline: float) -> None:
+        """Have the next call of the socket end at the deadline. Raise TimeoutError if that has passed."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.sock.settimeout(None if math.isinf(left) else left)
+
     def receive(self, deadline: float = math.inf) -> Message:
-        return self._header(self._exactly(_LENGTH.size, deadline), deadline)
+        """Receive an order, whose sender is trusted. Answers come through `pkb.judge.worlds.gate`."""
+        return _read_header(self.receive_frame(deadline))
+
+    def receive_frame(self, deadline: float = math.inf, most_bytes: int = _ORDER_BYTES) -> bytearray:
+        """Receive the bytes of a header, unread. Raises ChannelGarbled if there are more than `most_bytes`."""
+        return self._receive_body(self._receive_exactly(_LENGTH.size, deadline), deadline, most_bytes)
 
     def receive_with_fds(self) -> tuple[Message, list[int]]:
         try:
@@ -67,40 +89,31 @@ class Channel:
             raise ChannelClosed from error
         if not start:
             raise ChannelClosed
-        rest = self._exactly(_LENGTH.size - len(start), math.inf)
-        return self._header(start + rest, math.inf), list(fds)
+        rest = self._receive_exactly(_LENGTH.size - len(start), math.inf)
+        return _read_header(self._receive_body(start + rest, math.inf, _ORDER_BYTES)), list(fds)
 
     def receive_tensor(self, shape: Sequence[int], dtype: torch.dtype, deadline: float) -> Tensor:
         count = math.prod(shape) * dtype.itemsize
         if count == 0:
             return torch.empty(tuple(shape), dtype=dtype)
-        return torch.frombuffer(self._exactly(count, deadline), dtype=dtype).reshape(tuple(shape))
+        return torch.frombuffer(self._receive_exactly(count, deadline), dtype=dtype).reshape(tuple(shape))
 
-    def _header(self, start: bytes | bytearray, deadline: float) -> Message:
+    def _receive_body(self, start: bytes | bytearray, deadline: float, most_bytes: int) -> bytearray:
         (length,) = _LENGTH.unpack(start)
-        if length > _HEADER_LIMIT:
+        if length > most_bytes:
             raise ChannelGarbled(f"a header of {length} bytes")
-        try:
-            header = json.loads(self._exactly(length, deadline))
-        except (ValueError, RecursionError) as error:
-            raise ChannelGarbled("a header that is not JSON") from error
-        if not isinstance(header, dict):
-            raise ChannelGarbled("a header that is not an object")
-        return header
+        return self._receive_exactly(length, deadline)
 
-    def _exactly(self, count: int, deadline: float) -> bytearray:
+    def _receive_exactly(self, count: int, deadline: float) -> bytearray:
         buffer = bytearray(count)
         view = memoryview(buffer)
         while view:
-            got = self._some(view, deadline)
+            got = self._receive_some(view, deadline)
             view = view[got:]
         return buffer
 
-    def _some(self, view: memoryview, deadline: float) -> int:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self.sock.settimeout(None if math.isinf(left) else left)
+    def _receive_some(self, view: memoryview, deadline: float) -> int:
+        self._limit_wait(deadline)
         try:
             got = self.sock.recv_into(view)
         except ConnectionResetError:
@@ -110,10 +123,20 @@ class Channel:
         return got
 
 
+def _read_header(frame: bytearray) -> Message:
+    try:
+        header = json.loads(frame)
+    except (ValueError, RecursionError) as error:
+        raise ChannelGarbled("a header that is not JSON") from error
+    if not isinstance(header, dict):
+        raise ChannelGarbled("a header that is not an object")
+    return header
+
+
 def raw_bytes(tensor: Tensor) -> memoryview:
     if tensor.numel() == 0:
         return memoryview(b"")
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    flat = settle_bits(tensor).cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data
 
 

@@ -1,14 +1,20 @@
 """Every order of the judge to a rank or to the nursery, and every answer: one dataclass each.
 
-An order names the class of its answer. The judge parses an answer into that class, strictly (`pkb.base.schema`), before
-anything else sees it; a rank and the nursery look the order's handler up in a table.
+An order names the class of its answer. The judge parses an answer into that class, strictly, before anything else sees
+it (`pkb.judge.worlds.gate`); a rank and the nursery look the order's handler up in a table. Every field of an answer
+has a type of `pkb.protocol.bounds`, which says how long, how large or how deep it may be, or is made of such fields.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pkb.base.schema import SchemaError, dump, parse
+from pkb.base.pytree import list_form_tensors
+from pkb.base.schema import AtMost, SchemaError, dump, parse
 from pkb.problems.size import Size
+from pkb.protocol import bounds as b
+
+KIND, ORDER_NUMBER = "kind", "order"
+"""Names that a header has besides the fields of its message."""
 
 Header = dict[str, Any]
 """A message as it travels: the name of its class under `kind`, and its fields."""
@@ -44,8 +50,6 @@ class CaseOrder:
     """Whether the inputs are small whole numbers, whose sums are exact."""
     published: bool
     """Whether a model's inputs are drawn as its file says."""
-    on_host: bool
-    """Whether the inputs are drawn on the host, since the judge sends their values."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,15 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class SentArguments:
+    """The arguments of one call that the judge has drawn; the bytes of the tensors follow the order."""
+
+    form: Any
+    """The nesting of the arguments (`pkb.protocol.sent_inputs`)."""
+    tensors: list[TensorSpec]
+
+
+@dataclass(frozen=True)
 class ExtensionOrder:
     """Where a candidate's compiled extensions are, and how others are compiled."""
 
@@ -81,26 +94,38 @@ class ExtensionOrder:
 class LeafReport:
     """What a rank says about one tensor of a result, before its bytes are read."""
 
-    type: str
-    shape: list[int]
-    dtype: str
-    device: str
-    strides: list[int] | None
-    aliases: list[str]
+    type: b.Name
+    shape: b.Shape
+    dtype: b.DtypeName
+    device: b.Name
+    strides: b.Strides | None
+    aliases: Annotated[list[b.Name], AtMost(256)]
     """Arguments whose memory it shares."""
-    reuses: list[int]
+    reuses: Annotated[list[b.Index], AtMost(1024)]
     """Earlier calls of the trial whose results it shares memory with."""
+
+    def __post_init__(self) -> None:
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise ValueError("a tensor has as many strides as sizes")
+
+    @property
+    def nbytes(self) -> int:
+        return b.count_bytes(self.shape, b.DTYPES[self.dtype])
 
 
 @dataclass(frozen=True)
 class ResultReport:
     """What one call returned on one rank."""
 
-    form: Any
+    form: b.Form
     """The nesting of the result (`pkb.base.pytree`)."""
-    leaves: list[LeafReport]
-    changed: list[str]
+    leaves: Annotated[list[LeafReport], AtMost(1024)]
+    changed: Annotated[list[b.Name], AtMost(256)]
     """Arguments that the call changed without leave."""
+
+    def __post_init__(self) -> None:
+        if list_form_tensors(self.form) != [*range(len(self.leaves))]:
+            raise ValueError("the form of a result names each of its tensors once, in order")
 
 
 # Answers of a rank
@@ -115,63 +140,68 @@ class Ready(Answer):
 class ErrorReport(Answer):
     """An exception, in place of the answer."""
 
-    type: str
-    message: str
-    traceback: list[str] = field(default_factory=list)
-    advice: str | None = None
-    errors: list[str] = field(default_factory=list)
+    type: b.Name
+    message: b.Line
+    traceback: b.Lines = field(default_factory=list)
+    advice: b.Line | None = None
+    errors: b.Lines = field(default_factory=list)
     """Of a compiler."""
 
 
 @dataclass(frozen=True)
 class HeldTensors(Answer):
-    shapes: dict[str, list[int]]
+    shapes: Annotated[dict[b.Name, b.Shape], AtMost(1 << 14)]
     """By name, of all that a model holds once it is built."""
 
 
 @dataclass(frozen=True)
 class CallResults(Answer):
-    results: list[ResultReport]
+    results: Annotated[list[ResultReport], AtMost(1024)]
+
+    def __post_init__(self) -> None:
+        if sum(leaf.nbytes for result in self.results for leaf in result.leaves) > b.MOST_BYTES:
+            raise ValueError(f"the results have more than {b.MOST_BYTES} bytes")
 
 
 @dataclass(frozen=True)
 class OperationList(Answer):
-    operations: list[tuple[int, str]]
+    operations: Annotated[list[tuple[b.Index, b.Name]], AtMost(1 << 15)]
     """Number and name of operations that could be left out."""
 
 
 @dataclass(frozen=True)
 class ConductReport(Answer):
-    reports: dict[str, Any]
+    reports: b.Facts
     """What each check of `pkb.checks` noticed, by the check's name."""
 
 
 @dataclass(frozen=True)
 class MemoryReport(Answer):
-    argument_bytes: int
-    result_bytes: int
-    cache_bytes: int
+    argument_bytes: b.Count
+    result_bytes: b.Count
+    cache_bytes: b.Count
     """Of the device's last-level cache; 0 where it is not flushed."""
-    free_bytes: int
+    free_bytes: b.Count
 
 
 @dataclass(frozen=True)
 class BlockTimes(Answer):
-    ns: list[float]
+    ns: Annotated[list[b.Nanoseconds], AtMost(1 << 14)]
     """Nanoseconds of each call."""
-    host_s: float
+    host_s: b.Seconds
     """Seconds that the host took to queue the block."""
     queued: bool
     """Whether every call was queued before the device began with it."""
-    kept: list[int]
-    """Calls whose outputs the rank still has."""
-    odd: str | None = None
+    odd: b.Name | None = None
     """A returned object that is no plain tensor."""
 
 
 @dataclass(frozen=True)
 class DigestList(Answer):
-    digests: list[list[list[int]]]
+    digests: Annotated[
+        list[Annotated[list[Annotated[list[b.Word], AtMost(1024)]], AtMost(1024)]],
+        AtMost(1024),
+    ]
     """Of every result: by call, leaf and part."""
 
 
@@ -186,6 +216,8 @@ class LoadSolution(Order):
     candidate: str = ""
     compiled: str = ""
     extensions: ExtensionOrder | None = None
+    scratch: bool = False
+    """Whether the candidate is observed as closely as the track scratch needs."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +248,8 @@ class DrawInputs(Order):
     recipe: Recipe | None = None
     reuse_memory: bool = False
     """Whether inputs are put into the memory of the last trial's: an address must tell nothing."""
-    sent: list[list[TensorSpec]] | None = None
-    """By call, tensors that follow this message and replace what is drawn."""
+    sent: list[SentArguments | None] = field(default_factory=list)
+    """By call, arguments that replace what is drawn from the seeds; None, or an end of the list, replaces nothing."""
     pads: list[int] = field(default_factory=list)
     """Bytes to allocate before the inputs."""
 
@@ -245,7 +277,7 @@ class HoldFirstResult(Order):
 
 @dataclass(frozen=True)
 class HoldTimedResult(Order):
-    """Hold what one call of the last timed block returned."""
+    """Hold what one call of the last timed block, or of the last RunUntimed, returned."""
 
     answer = CallResults
     call: int
@@ -286,13 +318,11 @@ class WarmUp(Order):
 
 @dataclass(frozen=True)
 class TimeBlock(Order):
-    """Time every prepared call once."""
+    """Time every prepared call once, and keep a copy of what each returned."""
 
     answer = BlockTimes
     spin_s: float
     flush: bool
-    keep_from: int
-    """The first call whose output is kept, where not all fit."""
 
 
 @dataclass(frozen=True)
@@ -302,6 +332,8 @@ class RunUntimed(Order):
     case: CaseOrder
     calls: list[CallOrder]
     spin_s: float
+    sent: list[SentArguments | None] = field(default_factory=list)
+    """As in DrawInputs."""
 
 
 @dataclass(frozen=True)
@@ -353,9 +385,9 @@ class NurserySettings(Order):
 
 @dataclass(frozen=True)
 class Spawned(Answer):
-    refused: str = ""
+    refused: b.Line = ""
     """Why the sandbox could not be set up."""
-    sandbox: dict[str, Any] = field(default_factory=dict)
+    sandbox: b.Facts = field(default_factory=dict)
     """What is closed to the ranks."""
 
 
@@ -368,13 +400,20 @@ class Spawn(Order):
     size: int
     platform: str
     folder: str
+    """The world's folder: the judge puts files there, and takes traces from it; ranks only read it."""
+    work: str
+    """Where ranks write: a folder in the world's folder."""
     shared: str
+    """Where symmetric memory is made."""
     memory: int | None
-    builds: bool
+    build_folder: str
+    """Where a world of one builder compiles; empty for ranks."""
     for_candidate: bool
     sandbox: str
     exposed: list[str]
     """Paths that the ranks may write to besides their folders."""
+    hidden: list[str] = field(default_factory=list)
+    """Paths that the ranks must not see, even where they lie in a folder that is shown."""
 
 
 @dataclass(frozen=True)
@@ -395,7 +434,7 @@ class PinRanks(Order):
 
 @dataclass(frozen=True)
 class ProcessList(Answer):
-    command_lines: list[str]
+    command_lines: Annotated[list[b.Name], AtMost(64)]
 
 
 @dataclass(frozen=True)
@@ -408,7 +447,7 @@ class ListHelpers(Order):
 
 @dataclass(frozen=True)
 class Usage(Answer):
-    seconds: dict[int, tuple[float, float]]
+    seconds: Annotated[dict[b.Index, tuple[b.Seconds, b.Seconds]], AtMost(1024)]
     """By rank: processor seconds used, and seconds spent waiting for a core."""
 
 
@@ -440,37 +479,31 @@ class EndWorld(Order):
 class RankExited(Answer):
     """A report without an order: a rank has ended."""
 
-    world: int
-    rank: int
-    code: int
+    world: b.Count
+    rank: b.Index
+    code: b.ExitCode
     """The exit code; negative for a signal."""
+    overuse: b.Line = ""
+    """The limit that its world exceeded, where this is why the rank was killed."""
 
 
 ORDERS: dict[str, type[Order]] = {kind.__name__: kind for kind in Order.__subclasses__()}
 
 
-def encode(message: Order | Answer) -> Header:
-    return {"kind": type(message).__name__, **dump(message)}
+def encode(message: Order | Answer, number: int | None = None) -> Header:
+    """Return the header of a message. An order has a number, and its answer the same one."""
+    numbered = {} if number is None else {ORDER_NUMBER: number}
+    return {KIND: type(message).__name__, **numbered, **dump(message)}
 
 
 def decode_order(header: Header) -> Order:
     """Return the order of a header, as ranks and the nursery receive it. Raises SchemaError."""
-    kind = ORDERS.get(header.get("kind", ""))
+    kind = ORDERS.get(header.get(KIND, ""))
     if kind is None:
-        raise SchemaError(f"unknown order {header.get('kind')!r}")
-    return parse(kind, _fields(header))
+        raise SchemaError(f"unknown order {header.get(KIND)!r}")
+    return parse(kind, list_fields(header))
 
 
-def decode_answer(kind: type[A], header: Header) -> A:
-    """Return an answer of this class. Raises SchemaError for anything else."""
-    if header.get("kind") != kind.__name__:
-        raise SchemaError(f"an answer of kind {header.get('kind')!r}")
-    return parse(kind, _fields(header))
-
-
-def is_kind(kind: type[Answer], header: Header) -> bool:
-    return header.get("kind") == kind.__name__
-
-
-def _fields(header: Header) -> Header:
-    return {name: value for name, value in header.items() if name not in ("kind", "order")}
+def list_fields(header: Header) -> Header:
+    """Return the fields of the message in a header."""
+    return {name: value for name, value in header.items() if name not in (KIND, ORDER_NUMBER)}

@@ -11,6 +11,8 @@ from torch import Tensor
 WHOLE = 1 << 22
 """The most elements of a tensor that is compared whole; of a larger one, pieces are compared."""
 _PIECES, _LENGTH = 256, 1 << 12
+_SHORT, _SHORT_PIECES, _SHORT_LENGTH = 1 << 16, 64, 1 << 10
+"""The same for a timed call: all blocks have one whose result is fetched, between the blocks."""
 _PARTS = 64
 """The number of parts of a large tensor that have a digest each."""
 
@@ -26,11 +28,19 @@ class Excerpt:
     def of(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
         """Choose both ends, and between them pieces at about the same distance; None for what is compared whole."""
         count = math.prod(shape)
-        if count <= WHOLE:
-            return None
-        share = count / _PIECES
-        inner = (int(k * share + chance.random() * (share - _LENGTH)) for k in range(1, _PIECES - 1))
-        return cls((0, *inner, count - _LENGTH), _LENGTH)
+        return cls._spread(count, _PIECES, _LENGTH, chance) if count > WHOLE else None
+
+    @classmethod
+    def short(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":
+        """Choose in the same way, but less: for the result of a timed call."""
+        count = math.prod(shape)
+        return cls._spread(count, _SHORT_PIECES, _SHORT_LENGTH, chance) if count > _SHORT else None
+
+    @classmethod
+    def _spread(cls, count: int, pieces: int, length: int, chance: random.Random) -> "Excerpt":
+        share = count / pieces
+        inner = (int(k * share + chance.random() * (share - length)) for k in range(1, pieces - 1))
+        return cls((0, *inner, count - length), length)
 
     @classmethod
     def part(cls, shape: Sequence[int], chance: random.Random) -> "Excerpt | None":

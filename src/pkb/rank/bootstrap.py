@@ -2,12 +2,14 @@
 
 import contextlib
 import faulthandler
+import importlib.machinery
 import importlib.util
 import os
 import resource
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -58,6 +60,8 @@ def enter_folder(folder: Path, memory: int | None) -> None:
         os.environ[variable] = str(folder)
     # The world's ranks share these: symmetric memory meets over sockets in TMPDIR, and kernels are compiled once.
     os.environ["TMPDIR"] = str(folder.parent)
+    # Python remembers the nursery's.
+    tempfile.tempdir = None
     os.environ["TRITON_CACHE_DIR"] = str(folder.parent / "triton")
     if memory:
         # Private memory only: shared mappings and what the fork brought along do not count.
@@ -89,14 +93,27 @@ def join_group(backend: str, rank: int, world: int, port: int, listener_fd: int 
     dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=_COLLECTIVE_TIMEOUT)
 
 
-def import_candidate(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+def import_candidate(path: Path, folder: Path | None = None) -> ModuleType:
+    """Import a candidate's file; its `__file__` is a copy in `folder`, where it can leave files beside itself.
+
+    The code is that of the original, which no rank can change.
+    """
+    copy = _copy_file(path, folder) if folder else path
+    loader = importlib.machinery.SourceFileLoader(path.stem, str(path))
+    spec = importlib.util.spec_from_file_location(path.stem, copy, loader=loader)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _copy_file(path: Path, folder: Path) -> Path:
+    """Copy a file whole: other ranks do the same at the same time."""
+    draft = folder / f"{path.name}-{os.getpid()}"
+    draft.write_bytes(path.read_bytes())
+    return draft.replace(folder / path.name)
 
 
 def find_entry(module: ModuleType, name: str) -> Any:

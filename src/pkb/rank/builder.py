@@ -20,7 +20,7 @@ class Builder(Rank):
     def build_extensions(self, order: m.BuildExtensions) -> None:
         """Import the candidate, which compiles its extensions; then compile what `solution` would compile in a call."""
         install_loaders(order.extensions, home=self.folder)
-        module = import_candidate(Path(order.candidate))
+        module = import_candidate(Path(order.candidate), self.folder.parent)
         source = Path(order.candidate).read_bytes()
         for name in find_argument_free_callers(source, {"load_inline", *find_local_names(source, MODULE)}):
             _try_call(getattr(module, name))

@@ -4,26 +4,20 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from pkb.base.pytree import Form, describe_kind, iterate_tensors, map_tensors, take_apart
+from pkb.base.pytree import Form, describe_kind, is_plain, iterate_tensors, map_tensors, take_apart
 from pkb.base.tensors import view_bytes
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
 from pkb.protocol.channel import wire_name
 from pkb.protocol.messages import LeafReport, ResultReport
-from pkb.protocol.sent_inputs import fill_arguments
+from pkb.protocol.sent_inputs import DrawnArguments, draw_arguments
 from pkb.rank.oracle import widen
 
-_BUMPED = (torch.float32, torch.bfloat16, torch.float16)
-_GROWTH, _SHRINKAGE = 2.0, 0.25
-"""Of an element smaller than the root mean square, in units of that; and of a larger one. Signs stay, and no element
-becomes so large that a reference might overflow."""
-
-_COPIED = 256 << 20
-"""Bytes of a result, at the most."""
+_SAMPLED = 16
+"""Of a large result, one element in this many is copied right behind its call."""
 
 
 @dataclass
@@ -35,10 +29,8 @@ class Call:
     oracle: bool = False
     bump: tuple[float, float] | None = None
     """Where one element of the inputs is changed."""
-    sent: list[Tensor] | None = None
-    """The values that the judge sent in place of what the case draws."""
-    device: torch.device | None = None
-    """Where the arguments go, if they are drawn elsewhere."""
+    sent: DrawnArguments | None = None
+    """What the judge sent in place of what the case draws."""
 
     @classmethod
     def draw(cls, problem: Problem, case: Case, **rest: Any) -> "Call":
@@ -47,15 +39,9 @@ class Call:
 
     def fresh_args(self) -> tuple[Any, ...]:
         """Draw the arguments as they were before the call. Drawing again holds no copies."""
-        # A copy has its streams at their beginning.
-        case = replace(self.case)
-        args = self.problem.inputs(case)
-        if self.bump:
-            bump(args, self.problem.inputs(_reseed(case)), *self.bump)
+        args = draw_arguments(self.problem, self.case, self.bump)
         if self.sent is not None:
-            fill_arguments(args, self.sent)
-        if self.device is not None:
-            args = map_tensors(args, lambda tensor: tensor.to(self.device))
+            args = self.sent.rebuild(args, self.case.device)
         return widen(args) if self.oracle else args
 
     def reuse_memory(self, earlier: tuple[Any, ...]) -> "Call":
@@ -90,20 +76,51 @@ class Call:
         mutated = {name: self.args[names.index(name)] for name in self.problem.mutates}
         return take_apart([output, mutated] if mutated else [output], returned), returned
 
-    def copy_leaves(self, output: Any) -> list[Tensor]:
-        """Copy the output in the order of the device's work: what is written after the call's end is too late.
-
-        Returns nothing where the copies would be large.
-        """
+    def copy_result(self, output: Any, most_bytes: int) -> "ResultCopy":
+        """Copy the output in the order of the device's work: what is written after the call's end is too late."""
         leaves = self.list_leaves(output)[1]
-        small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _COPIED
-        return [leaf.detach().clone() for leaf in leaves] if small else []
+        return ResultCopy.of(leaves if all(map(is_plain, leaves)) else [], most_bytes)
 
     def _list_changed_arguments(self) -> list[str]:
         again = self.fresh_args()
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, again, self.args, strict=False)
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]
+
+
+@dataclass(frozen=True)
+class ResultCopy:
+    """The tensors of a result as they were right behind the call: whole, or elements from everywhere in large ones.
+
+    There are none of a result that is refused in any case, since a tensor in it is no plain one.
+    """
+
+    copies: list[Tensor]
+    is_whole: list[bool]
+
+    @classmethod
+    def of(cls, leaves: list[Tensor], most_bytes: int) -> "ResultCopy":
+        are_small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= most_bytes
+        is_whole = [are_small or leaf.layout is not torch.strided or not leaf.is_contiguous() for leaf in leaves]
+        pairs = zip(leaves, is_whole, strict=True)
+        return cls([leaf.detach().clone() if whole else _sample(leaf).clone() for leaf, whole in pairs], is_whole)
+
+    def settle(self, leaves: list[Tensor]) -> list[Tensor]:
+        """Return what the judge gets: the copies; of large tensors what they are now, with what was copied put back."""
+        if not self.copies:
+            return leaves
+        triples = [*zip(leaves, self.copies, self.is_whole, strict=True)]
+        # A result that was made in inference mode can be changed only there.
+        with torch.inference_mode():
+            for leaf, copy, whole in triples:
+                if not whole:
+                    _sample(leaf).copy_(copy)
+        return [copy if whole else leaf for leaf, copy, whole in triples]
+
+
+def _sample(leaf: Tensor) -> Tensor:
+    """Return a view of some elements of a contiguous tensor."""
+    return leaf.data.view(-1)[::_SAMPLED]
 
 
 def _copy_into(new: Any, old: Any) -> Any:
@@ -121,29 +138,10 @@ def _list_traits(tensor: Tensor) -> tuple[Any, ...]:
     return type(tensor), tensor.layout, tensor.dtype, tensor.device, tensor.shape, tensor.is_contiguous()
 
 
-def _reseed(case: Case) -> Case:
-    return replace(case, seed=case.seed ^ 1)
-
-
-def bump(args: Any, others: Any, which: float, where: float) -> None:
-    """Change one element, clearly, in a tensor of floats that is this rank's own.
-
-    `others` are arguments from another seed: tensors that are equal in both are shared by all ranks, and stay so.
-    """
-    pairs = zip(iterate_tensors(args), iterate_tensors(others), strict=True)
-    own = [t for t, o in pairs if t.dtype in _BUMPED and t.numel() and t.shape == o.shape and not torch.equal(t, o)]
-    if not own:
-        return
-    chosen = own[int(which * len(own))].detach()
-    # Not torch's: it would import a compiler first.
-    place = np.unravel_index(int(where * chosen.numel()), chosen.shape)
-    rms = torch.nan_to_num(chosen.float(), posinf=0.0, neginf=0.0).square().mean().sqrt()
-    value = chosen[place].float()
-    grown = torch.where(value < 0, -1.0, 1.0) * (value.abs() + _GROWTH * rms)
-    chosen[place] = torch.where(value.abs() > rms, _SHRINKAGE * value, grown).to(chosen.dtype)
-
-
 def _describe_leaf(leaf: Tensor, args: tuple[Any, ...], names: tuple[str, ...], earlier: list[Any]) -> LeafReport:
+    if not is_plain(leaf):
+        # Its shape or strides may not exist, and the kind is enough for the judge.
+        return LeafReport(describe_kind(leaf), [], "uint8", "cpu", None, [], [])
     return LeafReport(
         type=describe_kind(leaf),
         shape=list(leaf.shape),
@@ -162,7 +160,7 @@ def _overlaps(leaf: Tensor, tree: Any) -> bool:
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
     """Return the first and the last address that a strided tensor touches; an empty one touches none."""
-    if tensor.numel() == 0 or tensor.layout is not torch.strided:
+    if tensor.is_nested or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return 0, 0
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return tensor.data_ptr(), tensor.data_ptr() + (reach + 1) * tensor.element_size()

@@ -11,17 +11,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from pkb.checks.library_calls import EXCHANGED_BYTES
 from pkb.rank.collective_observer import ORIGINALS
-
-_WATCHED_SPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "symm_mem")
-_PRODUCTS = (
-    *("mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "linear", "convolution", "_scaled_mm"),
-    *("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention"),
-    *("_scaled_dot_product_cudnn_attention", "_scaled_dot_product_flash_attention_for_cpu"),
-)
-"""Operators of aten that a vendor's library computes."""
+from pkb.rank.observers import Pause
+from pkb.rank.observers.communication import observe_exchanges, observe_groups, observe_stores
+from pkb.rank.observers.loaded_libraries import LoadedLibraries
+from pkb.rank.observers.numpy_products import observe_numpy
+from pkb.rank.observers.operators import OperatorRecorder, count_on_this_thread, observe_shortcuts, observe_switches
 
 
 class CollectiveCounter:
@@ -30,21 +27,16 @@ class CollectiveCounter:
     def __init__(self) -> None:
         self.library_calls: Counter[str] = Counter()
         """By name."""
-        self._paused = False
+        self._pause = Pause()
         for name, original in ORIGINALS.items():
             setattr(dist, name, self._count_calls(f"dist.{name}", original))
 
-    @contextlib.contextmanager
-    def pause(self) -> Iterator[None]:
-        """Count nothing while the harness itself does what is observed."""
-        before, self._paused = self._paused, True
-        try:
-            yield
-        finally:
-            self._paused = before
+    def pause(self) -> contextlib.AbstractContextManager[None]:
+        """Count nothing on this thread while the harness itself does what is observed."""
+        return self._pause.hold()
 
     def note(self, name: str) -> None:
-        if not self._paused:
+        if not self._pause.depth:
             self.library_calls[name] += 1
 
     def _count_calls(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,18 +49,57 @@ class CollectiveCounter:
 
 
 class CandidateObserver(CollectiveCounter):
-    """Observes a candidate from just before it is imported."""
+    """Observes a candidate from just before it is imported; in the track scratch, more closely."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: bool = False) -> None:
         super().__init__()
         self.entry_module: ModuleType | None = None
         self._buffers: list[weakref.ref[Tensor]] = []
         self._handles: list[Any] = []
+        self._recorder = OperatorRecorder(self.note)
+        self._is_counting = False
+        self._exchanged_bytes = 0
+        self._libraries: LoadedLibraries | None = None
         self._observe_symmetric_memory()
+        if scratch:
+            self._observe_closely()
 
-    def count_operators(self) -> contextlib.AbstractContextManager[Any]:
-        """Count operators too, inside a mode that costs some microseconds per operator."""
-        return _OperatorCounter(self)
+    @contextlib.contextmanager
+    def count_operators(self) -> Iterator[None]:
+        """Count operators too, at some microseconds for each: in the track scratch on all threads."""
+        self._is_counting, self._exchanged_bytes = True, 0
+        try:
+            with self._recorder if self._libraries else count_on_this_thread(self.note):
+                yield
+        finally:
+            self._is_counting = False
+            # Handles are exchanged once for each size: what every trial exchanges is data.
+            least = min(self._exchanged_bytes, self.library_calls.get(EXCHANGED_BYTES, self._exchanged_bytes))
+            self.library_calls[EXCHANGED_BYTES] = least
+
+    def list_library_calls(self) -> dict[str, int]:
+        """Return how often each operator, collective and function of a library was called, by name."""
+        if self._libraries:
+            self._libraries.note_mapped_files()
+        return dict(self.library_calls)
+
+    def _observe_closely(self) -> None:
+        observe_groups(self.note)
+        observe_stores(self._count_bytes)
+        observe_exchanges(self._count_bytes, self._pause)
+        # What is computed before there are inputs is a constant.
+        observe_numpy(self._note_in_calls)
+        observe_shortcuts(self._note_in_calls)
+        observe_switches(self._note_in_calls)
+        self._libraries = LoadedLibraries(self.note)
+
+    def _note_in_calls(self, name: str) -> None:
+        if self._is_counting:
+            self.note(name)
+
+    def _count_bytes(self, count: int) -> None:
+        if self._is_counting and not self._pause.depth:
+            self._exchanged_bytes += count
 
     def poison_symmetric_buffers(self) -> None:
         """Fill symmetric buffers of floats with NaN. Those of integers may be a kernel's own flags."""
@@ -92,28 +123,11 @@ class CandidateObserver(CollectiveCounter):
         def call_and_remember(*args: Any, **kwargs: Any) -> Any:
             with self.pause():
                 result = original(*args, **kwargs)
-            if not self._paused:
+            if not self._pause.depth:
                 remember(result)
             return result
 
         return call_and_remember
-
-
-class _OperatorCounter(TorchDispatchMode):
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Otherwise torch imports its compiler here: two seconds in every rank.
-        return False
-
-    def __init__(self, counter: CollectiveCounter):
-        super().__init__()
-        self.counter = counter
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        space, _, name = func._schema.name.partition("::")
-        if space in _WATCHED_SPACES or (space == "aten" and name in _PRODUCTS):
-            self.counter.note(f"{space}.{name}")
-        return func(*args, **(kwargs or {}))
 
 
 def _count_raised(handle: Any) -> int:

@@ -60,7 +60,7 @@ class ExtensionLoader:
     build_folder: Path
     """Holds what ranks compile themselves; all ranks of a world share it."""
     home: Path
-    """This process's own folder, inside the world's folder."""
+    """This process's own folder, in the folder where the world's ranks write, which lies in the world's folder."""
     backend: Backend
 
     def wrap_loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,7 +93,7 @@ class ExtensionLoader:
             files = [deciding["sources"]] if isinstance(deciding["sources"], str) else deciding["sources"]
             deciding["sources"] = [(Path(file).name, Path(file).read_text(errors="replace")) for file in files]
         text = json.dumps(deciding, sort_keys=True, default=str)
-        for folder in (self.home, self.home.parent):
+        for folder in (self.home, self.home.parent, self.home.parent.parent):
             text = text.replace(str(folder), "")
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -6,8 +6,10 @@ In a candidate's world this process belongs to the candidate once it is loaded. 
 import contextlib
 import gc
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pkb.base.schema import dump
+from pkb.base.tensors import view_bytes
 from pkb.checks import Check, list_checks
 from pkb.platforms import Platform, load_platforms
 from pkb.problems.case import Case
@@ -24,21 +27,26 @@ from pkb.problems.suite import load_file
 from pkb.protocol import messages as m
 from pkb.protocol.channel import Channel
 from pkb.protocol.digest import digest_all
+from pkb.protocol.profile_files import TRACE, name_trace
+from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.protocol.spot_check import cut_pieces, split_parts
 from pkb.rank.bootstrap import enter_folder, find_entry, import_candidate, join_group
-from pkb.rank.call import Call
+from pkb.rank.call import Call, ResultCopy
 from pkb.rank.candidate_observer import CandidateObserver, CollectiveCounter
 from pkb.rank.error_report import describe_error
 from pkb.rank.extensions import install_loaders
 from pkb.rank.faults import plant_fault
 from pkb.rank.inductor import compile_solution, stop_compile_workers
 from pkb.rank.model_faults import list_skippable_operations
+from pkb.rank.observers.thread_delay import ThreadDelay
 from pkb.rank.oracle import compute_in_float64, widen
 from pkb.rank.profilers import PROFILERS
 from pkb.rank.stopwatch import Stopwatch, poison
 from pkb.rank.warm_kernels import warm_up_kernels
 
 Handler = Callable[["Rank", Any], m.Answer | None]
+_COPIED_BYTES = 256 << 20
+"""Bytes of the results of one trial that are copied whole right behind their calls."""
 
 
 class Rank:
@@ -46,7 +54,8 @@ class Rank:
         self.rank, self.world = rank, order.size
         self.channel = channel
         self.platform: Platform = load_platforms()[order.platform]
-        self.folder = Path(order.folder) / f"rank-{rank}"
+        self.world_folder = Path(order.folder)
+        self.folder = Path(order.work) / f"rank-{rank}"
         enter_folder(self.folder, order.memory)
         self._enter(order, port, listener_fd)
         self.entry: Any = None
@@ -58,6 +67,7 @@ class Rank:
         """What the solution was last built from, where it has to be built."""
         self.observer: CandidateObserver | None = None
         """In a candidate's world, from just before the candidate is imported."""
+        self.thread_delay = ThreadDelay()
         self.checks: list[Check] = []
         self.held: list[list[Tensor]] = []
         """Results that the judge may ask for, call by call."""
@@ -85,34 +95,35 @@ class Rank:
     def serve(self) -> None:
         """Carry out orders until the judge says Leave."""
         self.channel.send(m.encode(m.Ready()))
-        while not isinstance(order := m.decode_order(self.channel.receive()), m.Leave):
+        while not isinstance(order := m.decode_order(header := self.channel.receive()), m.Leave):
             tensors: Sequence[Tensor] = ()
             try:
                 answer = HANDLERS[type(order)](self, order) or m.Answer()
                 tensors = self._cut_pieces(order.pieces) if isinstance(order, m.SendTensors) else ()
             except Exception as error:
                 answer = describe_error(error)
-            self.channel.send(m.encode(answer), tensors)
+            self.channel.send(m.encode(answer, header[m.ORDER_NUMBER]), tensors)
 
     def load(self, order: m.LoadSolution) -> None:
         self.problem: Problem = load_file(Path(order.problem))
         if order.extensions:
             install_loaders(order.extensions, home=self.folder)
         if order.candidate:
-            self._load_candidate(Path(order.candidate))
+            self._load_candidate(Path(order.candidate), order.scratch)
         elif not order.compiled:
             # As in a candidate's ranks, where counting costs each collective a moment.
             CollectiveCounter()
         self.finish = partial(compile_solution, baseline=order.compiled) if order.compiled else _return_unchanged
         self._finish_loading()
 
-    def _load_candidate(self, file: Path) -> None:
+    def _load_candidate(self, file: Path, scratch: bool) -> None:
         # Free what the reference used in this process.
         gc.collect()
         self.problem = self.problem.seal()
-        self.observer = CandidateObserver()
+        self.observer = CandidateObserver(scratch)
         self.checks = [check(self.observer) for check in list_checks()]
-        module = import_candidate(file)
+        self.thread_delay.install()
+        module = import_candidate(file, self.folder.parent)
         self.observer.entry_module = module
         self.entry = find_entry(module, self.problem.entry)
 
@@ -133,7 +144,7 @@ class Rank:
         return m.HeldTensors(find_held_shapes(model))
 
     def draw_inputs(self, order: m.DrawInputs) -> None:
-        sent = [[self._receive(tensor) for tensor in call] for call in order.sent or []]
+        sent = self._receive_arguments(order.sent)
         self.held = []
         if order.recipe:
             self._build(order.case, order.recipe, order.oracle)
@@ -152,16 +163,19 @@ class Rank:
         case: m.CaseOrder,
         calls: Sequence[m.CallOrder],
         oracle: bool = False,
-        sent: Sequence[list[Tensor]] = (),
+        sent: Sequence[DrawnArguments | None] = (),
     ) -> None:
         self.calls = []
-        values = [*sent, *[None] * (len(calls) - len(sent))]
-        self.calls = [self._draw_call(case, call, oracle, own) for call, own in zip(calls, values, strict=True)]
+        pairs = zip_longest(calls, sent)
+        self.calls = [self._draw_call(case, call, oracle, own) for call, own in pairs]
 
-    def _draw_call(self, case: m.CaseOrder, call: m.CallOrder, oracle: bool, sent: list[Tensor] | None) -> Call:
+    def _draw_call(self, case: m.CaseOrder, call: m.CallOrder, oracle: bool, sent: DrawnArguments | None) -> Call:
         posed = self._pose_case(case, seed=call.seed, shared_seed=call.shared_seed)
-        device = self.device if case.on_host else None
-        return Call.draw(self.problem, posed, delay=call.delay, oracle=oracle, bump=call.bump, sent=sent, device=device)
+        return Call.draw(self.problem, posed, delay=call.delay, oracle=oracle, bump=call.bump, sent=sent)
+
+    def _receive_arguments(self, sent: Sequence[m.SentArguments | None]) -> list[DrawnArguments | None]:
+        """Receive the arguments that follow an order, by call."""
+        return [DrawnArguments(call.form, [*map(self._receive, call.tensors)]) if call else None for call in sent]
 
     def _receive(self, tensor: m.TensorSpec) -> Tensor:
         return self.channel.receive_tensor(tensor.shape, getattr(torch, tensor.dtype), math.inf)
@@ -177,20 +191,23 @@ class Rank:
 
     def run_calls(self, order: m.RunCalls) -> m.CallResults:
         outputs: list[Any] = []
+        copies: list[ResultCopy] = []
         count = self.observer.count_operators() if self.observer and order.count else contextlib.nullcontext()
         with compute_in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else count:
             for call in self.calls:
                 self.platform.delay(call.delay)
                 poison(outputs[-1:], self.device)
                 call.begin()
-                outputs.append(self.solution(*call.args))
-            copies = self.calls[-1].copy_leaves(outputs[-1])
+                with self.thread_delay.during_call():
+                    outputs.append(self.solution(*call.args))
+                    # Before anything waits: what is not done by now was not done inside the call.
+                    copies.append(call.copy_result(outputs[-1], _COPIED_BYTES // len(self.calls)))
         self.platform.delay(0.0)
         self.platform.synchronize()
         return self._hold_results(outputs, copies)
 
-    def _hold_results(self, outputs: list[Any], copies: list[Tensor]) -> m.CallResults:
-        """Hold what the calls returned; `copies` were taken in the order of the device's work after the last call."""
+    def _hold_results(self, outputs: list[Any], copies: list[ResultCopy]) -> m.CallResults:
+        """Hold what the calls returned; `copies` were taken in the order of the device's work behind each call."""
         self.held = [[] for _ in outputs]
         results = [
             call.describe_result(output, outputs[:k], self.held[k])
@@ -201,12 +218,13 @@ class Rank:
         # Only a candidate's: a reference needs the memory.
         self.last_calls, self.calls = self.calls if self.observer and not returned else [], []
         self.first = self.first or (self.held[0] if self.observer else [])
-        self.held[-1] = copies or self.held[-1]
+        self.held = [copy.settle(leaves) for copy, leaves in zip(copies, self.held, strict=True)]
         return m.CallResults(results)
 
     def _cut_pieces(self, pieces: Sequence[Sequence[Sequence[tuple[int, int]] | None]]) -> list[Tensor]:
         pairs = [pair for call in zip(self.held, pieces, strict=True) for pair in zip(*call, strict=True)]
-        return [cut_pieces(tensor, wanted) for tensor, wanted in pairs]
+        # As bytes already here: what cannot be read is an error of this order, before anything is sent.
+        return [view_bytes(cut_pieces(tensor, wanted)) for tensor, wanted in pairs]
 
     def list_operations(self, order: m.ListOperations) -> m.OperationList:
         return m.OperationList(list_skippable_operations(self.solution, *self.calls[0].args))
@@ -224,7 +242,7 @@ class Rank:
         self.calls, self.last_calls, self.held, self.first, self.pads = [], [], [], [], []
         self.built_from, self.solution = None, _raise_not_loaded
         if "stopwatch" in vars(self):
-            self.stopwatch.kept = {}
+            self.stopwatch.kept = []
         stop_compile_workers()
         self.platform.free_unused_memory()
 
@@ -234,10 +252,11 @@ class Rank:
         return m.MemoryReport(heaviest, self.stopwatch.output_bytes, clock.cache_bytes, clock.count_free_bytes())
 
     def warm_up(self, order: m.WarmUp) -> None:
+        self.thread_delay.remove()
         self.stopwatch.warm_up(self.calls, self.solution, order.count)
 
     def time_block(self, order: m.TimeBlock) -> m.BlockTimes:
-        return self.stopwatch.time_block(self.calls, self.solution, order.spin_s, order.flush, order.keep_from)
+        return self.stopwatch.time_block(self.calls, self.solution, order.spin_s, order.flush)
 
     def hold_timed_result(self, order: m.HoldTimedResult) -> m.CallResults:
         self.held = [[]]
@@ -245,8 +264,8 @@ class Rank:
         return m.CallResults([self.calls[order.call].describe_result(output, [], self.held[0])])
 
     def run_untimed(self, order: m.RunUntimed) -> None:
-        self.stopwatch.kept = {}
-        self._draw_calls(order.case, order.calls)
+        self.stopwatch.kept = []
+        self._draw_calls(order.case, order.calls, sent=self._receive_arguments(order.sent))
         self.stopwatch.run_untimed(self.calls, self.solution, order.spin_s)
 
     def digest_results(self, order: m.DigestResults) -> m.DigestList:
@@ -258,12 +277,14 @@ class Rank:
     def run_profiler(self, order: m.RunProfiler) -> None:
         calls = [partial(self.solution, *call.args) for call in self.calls]
         PROFILERS[order.tool](calls, self.platform, self.folder)
+        if (trace := self.folder / TRACE).is_file():
+            # The judge sees no file that ranks make, only what they write to this one.
+            shutil.copyfile(trace, self.world_folder / name_trace(self.rank))
         self.calls = []
 
     def _pose_case(self, order: m.CaseOrder, **seeds: int) -> Case:
-        device = "cpu" if order.on_host else self.device
         rest: dict[str, Any] = {"trial": order.variant, "whole": order.whole, "published": order.published, **seeds}
-        return self.problem.case(order.size, order.dtype, self.world, self.rank, device, **rest)
+        return self.problem.case(order.size, order.dtype, self.world, self.rank, self.device, **rest)
 
 
 def _send_nothing_else(rank: Rank, order: m.SendTensors) -> None:

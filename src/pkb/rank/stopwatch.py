@@ -21,7 +21,6 @@ from pkb.rank.call import Call
 
 Solution = Callable[..., Any]
 
-_KEPT_BYTES = 256 << 20
 _OWN_SEGMENT = 32 << 20
 """Too large for torch's allocator to put anything else beside it."""
 _LATE_S = 4e-6
@@ -36,8 +35,8 @@ class Stopwatch:
         self.clock = platform.make_clock()
         self.meet = _make_barrier(device) if world > 1 else _meet_nobody
         self.synchronize, self.free_unused_memory = platform.synchronize, platform.free_unused_memory
-        self.kept: dict[int, Any] = {}
-        """Outputs of the last block, by call."""
+        self.kept: list[Any] = []
+        """What each call of the last block, or of the last run, returned."""
         self._output_bytes: list[int] = []
         self._device = device
 
@@ -48,14 +47,9 @@ class Stopwatch:
             self._look_at(solution(*call.spare_args()))
         self.synchronize()
 
-    def time_block(
-        self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool, keep_from: int
-    ) -> BlockTimes:
-        """Time each call once. Keep all outputs, or from call `keep_from` on as many as there is room for."""
-        self.kept = {}
-        room = _KEPT_BYTES
-        if len(calls) * sum(self._output_bytes) <= room:
-            keep_from = 0
+    def time_block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool) -> BlockTimes:
+        """Time each call once, and keep a copy of what it returned, taken right behind the call."""
+        self.kept = []
         marks, odd, queued = [], None, True
         self.synchronize()
         start = time.perf_counter()
@@ -64,7 +58,7 @@ class Stopwatch:
             # Once is enough: no two calls of a block share arguments. Code stays as warm as it is in real use.
             self.clock.flush_cache()
         self._stagger(_STAGGERED)
-        for k, call in enumerate(calls):
+        for call in calls:
             self._poison()
             self._stagger(_STAGGERED_EACH)
             # In an order of its own each time: who comes last would otherwise be settled for good, and matter.
@@ -77,21 +71,20 @@ class Stopwatch:
             queued = queued and not self.clock.has_passed(before)
             odd = odd or find_oddity(output)
             self._look_at(output)
-            if k >= keep_from and (k == keep_from or room >= sum(self._output_bytes)):
-                room -= sum(self._output_bytes)
-                self.kept[k] = map_tensors(output, _copy)
+            self.kept.append(map_tensors(output, _copy))
         host_s = time.perf_counter() - start
         self.synchronize()
         spans = [self.clock.measure_ns(before, after) for before, after in marks]
-        return BlockTimes([*map(float, spans)], host_s, queued, sorted(self.kept), odd)
+        return BlockTimes([*map(float, spans)], host_s, queued, odd)
 
     def run_untimed(self, calls: Sequence[Call], solution: Solution, spin_s: float) -> None:
         """Make each call once, without marks, and keep what it returns."""
+        self.kept = []
         self.clock.hold_back(spin_s)
-        for k, call in enumerate(calls):
+        for call in calls:
             call.begin()
             self.meet()
-            self.kept[k] = solution(*call.args)
+            self.kept.append(solution(*call.args))
         self.synchronize()
 
     @property

@@ -7,8 +7,8 @@ import torch
 
 from pkb.base.tensors import view_bytes
 from pkb.protocol.digest import digest_all
+from pkb.protocol.sent_inputs import bump
 from pkb.protocol.spot_check import cut_pieces
-from pkb.rank.call import bump
 from pkb.rank.oracle import widen
 from pkb.rank.stopwatch import poison
 

@@ -13,6 +13,7 @@ import pkb
 from pkb.analyse import Row, read_rows
 from pkb.analyse.rows import PUBLISHED
 from pkb.base.atomic import write_whole
+from pkb.base.printable import clean_line
 from pkb.errors import UsageError
 from pkb.record import Verdict
 from pkb.report.data import ReportData, Turns
@@ -30,6 +31,7 @@ FILES = {"md": "report.md", "csv": "report.csv", "json": "report.json", "html": 
 _TURNS = "turns.csv"
 """Written with report.csv, where samples have several turns."""
 _MOST_DAMAGED = 10
+_FORMULA_SIGNS = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,20 @@ class Report:
 
 
 def _write_csv(rows: list[Row], more: tuple[str, ...] = ()) -> str:
-    """Return a line per row; `more` are properties of rows that become further columns."""
+    """Return a line per row; `more` are properties of rows that become further columns.
+
+    A text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = [*(field.name for field in fields(Row)), *more]
     writer.writerow(names)
-    writer.writerows([getattr(row, name) for name in names] for row in rows)
+    writer.writerows([_quote_formula(getattr(row, name)) for name in names] for row in rows)
     return text.getvalue()
+
+
+def _quote_formula(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    shown = clean_line(value)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_SIGNS) else shown

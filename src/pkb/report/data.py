@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pkb.analyse import Row, Standing, list_timed_rows, make_leaderboard
+from pkb.analyse.tables import OTHERS
 
 INTERVALS = "95 % intervals by bootstrap over problems"
 Turns = dict[str, list[Row]]
@@ -32,8 +33,10 @@ class ReportData:
 
     @property
     def categories(self) -> list[str]:
-        """All categories, in the problems' order."""
-        return list(dict.fromkeys(row.category for row in sorted(self.rows, key=lambda row: row.number)))
+        """All categories of the leaderboard, in the problems' order."""
+        shown = {one.summary.category for one in self.standings}
+        ordered = (row.category for row in sorted(self.rows, key=lambda row: row.number))
+        return list(dict.fromkeys(category if category in shown else OTHERS for category in ordered))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from pkb.base.printable import clean_line
 from pkb.report.cells import Column, Table
 from pkb.report.section import Section
 
@@ -34,5 +35,4 @@ def _write_line(texts: Iterable[str]) -> str:
 
 def escape_markdown(text: str) -> str:
     """Return a name or a reason as text in one line, without markup."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return re.sub(r"([\\`*\[\]<>|~])", r"\\\1", shown)
+    return re.sub(r"([\\`*\[\]<>|~])", r"\\\1", clean_line(text, len(text)))

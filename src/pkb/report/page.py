@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkb.analyse import Row
 from pkb.errors import UsageError
-from pkb.problems.suite import read_problem
+from pkb.problems.suite import find_shipped_suite
 from pkb.report.cells import Table, TableCell
 from pkb.report.sample_detail import describe_sample, make_finite
 from pkb.report.section import Section
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_DETAILS = 5000
 """The most samples whose sources and evidence the page holds: some 10 kB each."""
+_MOST_CHARACTERS = 200_000_000
+"""The most characters of all details together."""
 _FOLDER = Path(__file__).parent / "static"
 _SCRIPTS = ("dom.js", "charts.js", "tables.js", "sample.js", "sections.js", "page.js")
 _COLUMNS = [field.name for field in fields(Row) if field.name != "folder"]
@@ -31,9 +33,7 @@ def write_page(report: "Report", suite: "Suite") -> str:
     """Return the page of a report; references are shown as `suite` has them."""
     references = _read_references(report.rows, suite)
     pieces = [_write_data(f"reference-{at}", text) for at, text in enumerate(references.values())]
-    pieces += [
-        _write_data(f"detail-{at}", found) for at, row in _choose_rows(report) if (found := describe_sample(row))
-    ]
+    pieces += _write_details(report)
     style = (_FOLDER / "page.css").read_text()
     script = "'use strict';\n{\n" + "\n".join((_FOLDER / name).read_text() for name in _SCRIPTS) + "}\n"
     filling = {
@@ -46,6 +46,18 @@ def write_page(report: "Report", suite: "Suite") -> str:
     }
     template = (_FOLDER / "page.html").read_text()
     return "".join(filling.get(piece, piece) for piece in _split_template(template, list(filling)))
+
+
+def _write_details(report: "Report") -> list[str]:
+    """Return what the page holds of single samples, up to a size that a browser still opens."""
+    pieces, size = [], 0
+    for at, row in _choose_rows(report):
+        if found := describe_sample(row):
+            pieces.append(_write_data(f"detail-{at}", found))
+            size += len(pieces[-1])
+        if size > _MOST_CHARACTERS:
+            break
+    return pieces
 
 
 def _choose_rows(report: "Report") -> list[tuple[int, Row]]:
@@ -107,10 +119,11 @@ def _read_references(rows: list[Row], suite: "Suite") -> dict[str, str]:
     """Return the references by problem: of the suite, or else of the shipped ones, if either has them."""
     found = {}
     for problem in dict.fromkeys(row.problem for row in rows):
-        for read in (suite.read_problem, read_problem):
-            with contextlib.suppress(UsageError):
-                found[problem] = read(problem).show_source()
-                break
+        for owner in (suite, find_shipped_suite(problem)):
+            if problem in owner.stems:
+                with contextlib.suppress(UsageError):
+                    found[problem] = owner.read_problem(problem).show_source()
+                    break
     return found
 
 

@@ -1,18 +1,22 @@
 """What the page shows of one sample."""
 
 import math
+import os
+import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 from pkb.analyse import Row
+from pkb.base.foreign_files import read_end
 from pkb.record import Record, Spans
 from pkb.runs import Sample
 from pkb.speedup import compute_block_times
 
 _WORLDS = ("reference", "candidate")
 _PARTS = ("candidate", "setup", "evidence", "warnings", "environment", "seconds", "profile")
-_MOST_SOURCE, _MOST_LOG = 200_000, 4_000
+_MOST_SOURCE, _MOST_LOG, _MOST_LOGS = 200_000, 4_000, 64
+_LOG = re.compile(r"rank_(0|[1-9]\d{0,3})\.txt", re.ASCII)
 
 
 def describe_sample(row: Row) -> dict[str, Any] | None:
@@ -25,7 +29,7 @@ def describe_sample(row: Row) -> dict[str, Any] | None:
     return {
         **{part: fields[part] for part in _PARTS},
         "source": _shorten_source(sample.source),
-        "logs": {str(rank): _read_log(sample.folder, rank) for rank in range(row.world)},
+        "logs": _read_logs(sample.folder),
         "turns": [found for turn in sample.turns if (found := _describe_turn(Sample(row.problem, turn)))],
         **_describe_times(record, fields["timing"]),
     }
@@ -62,6 +66,9 @@ def _describe_times(record: Record, fields: dict[str, Any] | None) -> dict[str, 
         # Imported from elsewhere, without the raw times.
         return {"timing": timing, "ranks": None}
     ranks = {world: _compute_rank_medians(spans[world]) for world in _WORLDS}
+    if len({*map(len, ranks.values())}) > 1:
+        # As no judgement leaves them: the page could not put them side by side.
+        return {"timing": timing, "ranks": None}
     return {"timing": timing, "ranks": ranks, "blocks": {world: compute_block_times(spans[world]) for world in _WORLDS}}
 
 
@@ -82,13 +89,19 @@ def _shorten_source(source: str | None) -> str | None:
     return f"{source[:_MOST_SOURCE]}\n# ... and {len(source) - _MOST_SOURCE} characters more: see candidate.py"
 
 
-def _read_log(folder: Path, rank: int) -> str:
-    """Return the end of what a rank printed."""
+def _read_logs(folder: Path) -> dict[str, str]:
+    """Return by rank the end of what it printed, in the ranks' order."""
+    home = folder / "logs"
+    if home.is_symlink() or not home.is_dir():
+        return {}
+    ranks = sorted(int(found[1]) for name in os.listdir(home) if (found := _LOG.fullmatch(name)))
+    return {str(rank): text for rank in ranks[:_MOST_LOGS] if (text := _read_log(home / f"rank_{rank}.txt"))}
+
+
+def _read_log(path: Path) -> str:
     try:
-        with open(folder / "logs" / f"rank_{rank}.txt", "rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _MOST_LOG))
-            text = file.read().decode(errors="replace")
-    except OSError:
+        content, size = read_end(path, _MOST_LOG)
+    except (OSError, ValueError):
         return ""
+    text = content.decode(errors="replace")
     return text if size <= _MOST_LOG else f"... {size - _MOST_LOG} bytes before\n{text}"

@@ -17,6 +17,9 @@ _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _INTERFACE = struct.Struct("16sH22x")
+_SECCOMP, _KEYCTL = {"x86_64": (317, 250), "aarch64": (277, 219)}.get(os.uname().machine, (-1, -1))
+_SET_MODE_FILTER, _ALL_THREADS = 1, 1
+_JOIN_SESSION_KEYRING = 1
 # Landlock's numbers are the same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ_FILE, _READ_DIR, _EXECUTE, _WRITE_FILE, _TRUNCATE, _IOCTL = 1 << 2, 1 << 3, 1, 1 << 1, 1 << 14, 1 << 15
@@ -47,7 +50,7 @@ def pivot_root(root: str) -> None:
     """Make the mount point `root` the root of this mount namespace, and detach everything else."""
     os.chdir(root)
     _call("pivot_root", b".", b".")
-    _call("umount2", b".", _MNT_DETACH)
+    unmount(".")
     os.chdir("/")
 
 
@@ -58,6 +61,25 @@ def drop_privileges() -> None:
         _call("capset", struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
+def unmount(target: str) -> None:
+    """Remove a mount from the tree; what is bound elsewhere of it stays."""
+    _call("umount2", os.fsencode(target), _MNT_DETACH, about=target)
+
+
+def apply_seccomp(program: bytes) -> None:
+    """Have the kernel ask this BPF program about every further call of this process and of its future children."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    text = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(text))
+    if _call("syscall", _SECCOMP, _SET_MODE_FILTER, _ALL_THREADS, described):
+        raise OSError("seccomp: another thread of this process could not be given the filter")
+
+
+def join_new_keyring() -> None:
+    """Replace the session keyring that this process inherited by an empty one of its own."""
+    _call("syscall", _KEYCTL, _JOIN_SESSION_KEYRING, None)
+
+
 def enable_loopback() -> None:
     with socket.socket() as sock:
         query = _INTERFACE.pack(b"lo", 0)
@@ -65,16 +87,17 @@ def enable_loopback() -> None:
         fcntl.ioctl(sock, _SIOCSIFFLAGS, _INTERFACE.pack(b"lo", flags | _IFF_UP))
 
 
-def apply_landlock(readable: Iterable[str], writable: Iterable[str]) -> bool:
+def apply_landlock(readable: Iterable[str], writable: Iterable[str], listable: Iterable[str] = ()) -> bool:
     """Deny this process and its future children every file except these paths and what lies below them.
 
-    Return whether signals to processes outside are blocked too, which not every version of Landlock can.
+    Of `listable` folders, the names inside may be listed, at any depth. Return whether signals to processes outside are
+    blocked too, which not every version of Landlock can.
     """
     version = _call("syscall", _CREATE_RULESET, None, 0, 1)
     handled = (1 << max(count for since, count in _RIGHTS_SINCE.items() if since <= version)) - 1
     scopes = _SCOPES if version >= _SCOPES_SINCE else 0
     ruleset = _call("syscall", _CREATE_RULESET, struct.pack("QQQ", handled, 0, scopes), 24, 0)
-    for paths, rights in ((readable, _READ_RIGHTS), (writable, handled)):
+    for paths, rights in ((readable, _READ_RIGHTS), (writable, handled), (listable, _READ_DIR)):
         for path in paths:
             _allow(ruleset, path, rights & handled)
     prctl(PR_SET_NO_NEW_PRIVS, 1)

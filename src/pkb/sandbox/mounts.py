@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 from pkb.sandbox.linux import (
     MS_BIND,
@@ -14,9 +15,11 @@ from pkb.sandbox.linux import (
     MS_REC,
     MS_REMOUNT,
     mount,
+    unmount,
 )
+from pkb.sandbox.quota import Quota
+from pkb.sandbox.visible_paths import PathRule
 
-_PRIVATE_OPTIONS = "mode=1777,size=10%"
 _LOCKED = {"nosuid": MS_NOSUID, "nodev": MS_NODEV, "noexec": MS_NOEXEC}
 """Mount options that a remount must keep."""
 _NAMES = {
@@ -28,30 +31,62 @@ _LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 
 def build_root(
-    root: str, readable: list[str], private: tuple[str, ...], writable: list[str], masked: Sequence[str] = ()
+    root: str,
+    rules: Sequence[PathRule],
+    private: Sequence[str],
+    writable: Sequence[str],
+    quota: Quota,
 ) -> None:
     """Mount the file system below `root`, in this process's own mount namespace.
 
-    `readable` paths are mounted read-only, `private` folders are new and writable, `masked` folders appear empty.
+    What the rules show is mounted read-only, what they hide appears empty, `private` folders are new and share one
+    quota. A private folder may lie in one that is shown.
     """
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
-    for folder in private:
-        os.makedirs(root + folder, exist_ok=True)
-        mount("tmpfs", root + folder, "tmpfs", MS_NOSUID | MS_NODEV, _PRIVATE_OPTIONS)
-    for path in readable:
-        if path in _NAMES:
-            _write(root + path, _NAMES[path])
-        else:
-            _show(path, root)
+    outer = [path for path in private if not _lies_in(path, [rule.path for rule in rules])]
+    inner = [path for path in private if path not in outer]
+    with _mount_storage(root, quota) as storage:
+        _bind_private(outer, root, storage)
+        for path, is_shown in rules:
+            if path in _NAMES:
+                _write(root + path, _NAMES[path])
+            elif is_shown:
+                _show(path, root)
+            else:
+                _hide(path, root)
+        _bind_private(inner, root, storage)
     for path in writable:
         _show(path, root)
-    for path in masked:
-        mount("tmpfs", root + path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4k")
     for name, target in _LINKS.items():
         os.symlink(f"/proc/self/{target}", f"{root}/dev/{name}")
     os.mkdir(f"{root}/proc")
     make_read_only(root, {root + path for path in private}, tuple(root + path for path in writable))
+
+
+def _lies_in(path: str, folders: Sequence[str]) -> bool:
+    return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))
+
+
+@contextmanager
+def _mount_storage(root: str, quota: Quota) -> Iterator[str]:
+    """Mount the file system that holds all private folders; afterwards only these folders lead to it."""
+    storage = f"{root}/storage"
+    os.mkdir(storage)
+    options = f"mode=755,size={quota.file_bytes},nr_inodes={quota.most_files}"
+    mount("tmpfs", storage, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    yield storage
+    unmount(storage)
+    os.rmdir(storage)
+
+
+def _bind_private(folders: Sequence[str], root: str, storage: str) -> None:
+    for folder in folders:
+        source = f"{storage}/{folder.replace('/', '-')}"
+        os.mkdir(source)
+        os.chmod(source, 0o1777)
+        os.makedirs(root + folder, exist_ok=True)
+        mount(source, root + folder, flags=MS_BIND)
 
 
 def mount_proc(root: str) -> bool:
@@ -68,7 +103,12 @@ def mount_proc(root: str) -> bool:
 
 
 def make_proc_read_only(proc: str, gpu: bool) -> None:
-    """Make /proc read-only; with a GPU only /proc/sys, because CUDA writes to its own process's entry."""
+    """Make /proc read-only; with a GPU only /proc/sys, because CUDA writes to its own process's entry.
+
+    The names of the user's keys are hidden.
+    """
+    for name in filter(os.path.exists, (f"{proc}/keys", f"{proc}/key-users")):
+        mount(os.devnull, name, flags=MS_BIND)
     if gpu:
         mount(f"{proc}/sys", f"{proc}/sys", flags=MS_BIND | MS_REC)
     make_read_only(f"{proc}/sys" if gpu else proc)
@@ -85,6 +125,14 @@ def _show(path: str, root: str) -> None:
     elif not os.path.exists(target):
         os.close(os.open(target, os.O_CREAT))
     mount(path, target, flags=MS_BIND | MS_REC)
+
+
+def _hide(path: str, root: str) -> None:
+    """Cover what is shown at a path: a folder by an empty one, a file by the null device."""
+    if os.path.isdir(path):
+        mount("tmpfs", root + path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+    else:
+        mount(os.devnull, root + path, flags=MS_BIND)
 
 
 def _write(path: str, text: str) -> None:

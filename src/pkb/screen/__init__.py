@@ -10,6 +10,7 @@ import warnings
 from dataclasses import dataclass
 
 from pkb.backends import Backend
+from pkb.base.printable import clean_fields, clean_line
 from pkb.screen.facts import Facts, Hit
 from pkb.screen.rule import Rule, Severity, Spot, load_rules
 from pkb.settings import Track
@@ -17,6 +18,8 @@ from pkb.settings import Track
 __all__ = ["Rule", "ScreenFinding", "Severity", "Track", "load_rules", "screen"]
 
 _MOST_BYTES = 1 << 20
+_MOST_QUOTED = 200
+"""The most characters of a candidate's source that a finding quotes: a name, or a whole expression."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,9 @@ class ScreenFinding:
     what: str
     """The full name of the thing found."""
     advice: str
+
+    def __post_init__(self) -> None:
+        clean_fields(self)
 
 
 def screen(source: bytes, backend: Backend, track: Track = Track.ANY) -> list[ScreenFinding]:
@@ -52,8 +58,8 @@ def screen(source: bytes, backend: Backend, track: Track = Track.ANY) -> list[Sc
 
 
 def _make_finding(rule: Rule, track: Track, spot: Spot) -> ScreenFinding:
-    sentence = f"{spot.what} {rule.sentence}"
-    return ScreenFinding(rule.name, rule.severity[track], spot.line, sentence, spot.what, rule.advice)
+    what = clean_line(spot.what, _MOST_QUOTED)
+    return ScreenFinding(rule.name, rule.severity[track], spot.line, f"{what} {rule.sentence}", what, rule.advice)
 
 
 def _report_unreadable() -> ScreenFinding:

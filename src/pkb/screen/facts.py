@@ -20,6 +20,7 @@ ENTRIES = ("solution", "ModelNew")
 """The names that a candidate's file may define for the judge: a function, or a model."""
 _DEEPEST_TEXT = 4
 _MOST_TEXT = 1 << 20
+_OPERATOR_MAKERS = ("torch.library", "[?].register_kernel", "[?].register_torch_dispatch")
 _CACHES = {"functools.cache", "functools.lru_cache"}
 _OTHER_COMPILERS = ("pkb.cuda_lib.*", "torch.utils.cpp_extension.load")
 """Functions that compile a source, or take one in another way than the backends' compilers."""
@@ -56,7 +57,8 @@ class Facts:
         self._edges: dict[Definition | None, list[Definition]] = {}
         for use in self._reader.local_uses:
             self._edges.setdefault(use.origin, []).append(use.target)
-        self.hot = self._collect_called({node for name in ENTRIES for node in self._find_entry(name)})
+        entries = {node for name in ENTRIES for node in self._find_entry(name)}
+        self.hot = self._collect_called({*entries, *self._find_operators()})
         """Functions that a judged call may call."""
         self.reachable = self.hot | self._collect_called(self._edges.get(None, []))
         """Functions that a judged call or the import of the file may call."""
@@ -84,6 +86,16 @@ class Facts:
         mentioned = {use.target for use in self._reader.local_uses if use.node in inside}
         values = self.names.resolve(ast.Name(name, ast.Load()), self.names.module)
         return mentioned | {value.node for value in values if isinstance(value, Local)}
+
+    def _find_operators(self) -> Iterator[Definition]:
+        """Yield the functions that the file makes operators of torch: calls reach them through torch.ops."""
+        for function, names in self._reader.decorators.items():
+            if any(is_under(name, _OPERATOR_MAKERS) for name in names):
+                yield function
+        for use in self._reader.uses:
+            arguments = use.call.args if use.call and is_under(use.name, _OPERATOR_MAKERS) else []
+            values = [value for argument in arguments for value in self.resolve(argument, use.scope)]
+            yield from (value.node for value in values if isinstance(value, Local))
 
     def _collect_called(self, start: Iterable[Definition]) -> set[Definition]:
         """Return `start`, and all functions and classes that they may call in turn."""
@@ -150,6 +162,15 @@ class Facts:
         decorators = self._reader.decorators.items()
         marked = [f for f, names in decorators if any(is_exactly(name, patterns) for name in names)]
         return [*marked, *(value.node for value in passed if isinstance(value, Local))]
+
+    @property
+    def has_registered_kernels(self) -> bool:
+        """Whether code that can be reached names a kernel of the file somewhere, or passes it to a decorator."""
+        own, reachable = set(self.kernels), self.reachable
+        return any(
+            use.target in own and use.origin not in own and (use.origin is None or use.origin in reachable)
+            for use in self._reader.local_uses
+        )
 
     def is_cached(self, function: Function) -> bool:
         return bool(self._reader.decorators.get(function, set()) & _CACHES)

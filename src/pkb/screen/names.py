@@ -9,7 +9,18 @@ from collections.abc import Iterable
 from itertools import islice, product
 
 from pkb.screen.functions import ENTRY_FUNCTIONS, find_argument, find_calls_by_name, may_be_tensor
-from pkb.screen.scopes import RETURN, Assigned, Binding, Defined, Function, Imported, Parameter, Scope, collect_scopes
+from pkb.screen.scopes import (
+    RETURN,
+    Assigned,
+    Binding,
+    Defined,
+    Definition,
+    Function,
+    Imported,
+    Parameter,
+    Scope,
+    collect_scopes,
+)
 from pkb.screen.torch_names import TENSOR, UNKNOWN_NAME, join_names, name_result
 from pkb.screen.values import MOST_VALUES, SOME_TENSOR, UNKNOWN, Dotted, Literal, Local, Value, limit_values, read_text
 
@@ -17,6 +28,9 @@ OWN_NAME = "candidate"
 """The name of the module that a rank imports a candidate as."""
 COMPUTED_MODULE = f"sys.modules.{UNKNOWN_NAME}"
 """The module that an import by a computed name returns."""
+Variable = tuple[Scope, str]
+"""A name, and the scope that binds it."""
+_MOST_MENTIONED = 64
 _ROUNDS = 4
 _MOST_JOINED = 1 << 24
 """Characters of all joined strings together; a string beyond them is unknown."""
@@ -31,7 +45,11 @@ class Names:
         self._calls = find_calls_by_name(tree, self.scopes)
         self._joined = 0
         self._expressions: dict[tuple[ast.expr, Scope], list[Value]] = {}
-        self._variables: dict[tuple[Scope, str], list[Value]] = {}
+        self._variables: dict[Variable, list[Value]] = {}
+        self._mentions: dict[Variable, tuple[list[Definition], list[Variable]]] = {}
+        self._mentioned: dict[Variable, list[Definition]] = {}
+        self._registered = self._find_registered()
+        """Functions and classes by the variables of the file that their decorators begin with."""
         self._resolve_variables()
 
     def resolve(self, node: ast.expr, scope: Scope) -> list[Value]:
@@ -40,6 +58,49 @@ class Names:
         if key not in self._expressions:
             self._expressions[key] = limit_values(self._evaluate(node, scope))
         return self._expressions[key]
+
+    def find_mentioned(self, owner: Scope, name: str) -> list[Definition]:
+        """Return the functions and classes that may be taken out of a variable: its expressions name them.
+
+        The variables that those expressions name are followed in turn. Of very many, some are left out.
+        """
+        if (owner, name) not in self._mentioned:
+            found = [d for variable in self._follow_mentions((owner, name)) for d in self._list_mentions(*variable)[0]]
+            self._mentioned[owner, name] = list(dict.fromkeys(found))[:_MOST_MENTIONED]
+        return self._mentioned[owner, name]
+
+    def _find_registered(self) -> dict[Variable, list[Definition]]:
+        found: dict[Variable, list[Definition]] = {}
+        for node, scope in self.scopes.items():
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            for name in filter(None, map(_find_root, node.decorator_list)):
+                owner = scope.parent.find_owner(name) if scope.parent else None
+                if owner and not all(isinstance(binding, Imported) for binding in owner.bindings[name]):
+                    found.setdefault((owner, name), []).append(node)
+        return found
+
+    def _follow_mentions(self, start: Variable) -> list[Variable]:
+        """Return a variable, and those that its expressions name, and so on."""
+        found = {start: None}
+        for variable in (waiting := [start]):
+            fresh = [one for one in self._list_mentions(*variable)[1] if one not in found][:_MOST_MENTIONED]
+            if len(found) < _MOST_MENTIONED:
+                found |= dict.fromkeys(fresh)
+                waiting += fresh
+        return [*found]
+
+    def _list_mentions(self, scope: Scope, name: str) -> tuple[list[Definition], list[Variable]]:
+        """Return what the expressions bound to a variable name: functions and classes, and variables."""
+        if (scope, name) not in self._mentions:
+            bound = [b for b in scope.bindings[name] if isinstance(b, Assigned)]
+            parts = [(part, b.scope) for b in bound for part in ast.walk(b.expr) if isinstance(part, ast.Name)]
+            values = [value for part, where in parts for value in self.resolve(part, where)]
+            owners = [(where.find_owner(part.id), part.id) for part, where in parts]
+            definitions = [value.node for value in values if isinstance(value, Local)]
+            definitions += self._registered.get((scope, name), [])
+            self._mentions[scope, name] = definitions, [(owner, name) for owner, name in owners if owner]
+        return self._mentions[scope, name]
 
     def _resolve_variables(self) -> None:
         """Work the variables out in turn, each from what is known of the others, until nothing changes."""
@@ -119,7 +180,10 @@ class Names:
 
     def _resolve_name(self, name: str, scope: Scope) -> list[Value]:
         if owner := scope.find_owner(name):
-            return self._variables.get((owner, name), [])
+            own = self._variables.get((owner, name), [])
+            # In a class, `kernel = kernel` refers to the name outside.
+            outside = isinstance(owner.node, ast.ClassDef) and owner.parent and owner.parent.find_owner(name)
+            return [*own, *self._variables.get((outside, name), [])] if outside else own
         if name == "__name__":
             return [Literal(OWN_NAME)]
         if name == "__builtins__":
@@ -234,3 +298,10 @@ class Names:
             case Dotted(name=name):
                 return [container if name in (TENSOR, UNKNOWN_NAME) else Dotted(f"{name}[]")]
         return [UNKNOWN]
+
+
+def _find_root(node: ast.expr) -> str | None:
+    """Return the name that a chain of calls, attributes and items begins with."""
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None

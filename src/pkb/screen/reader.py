@@ -165,8 +165,11 @@ class Reader(ast.NodeVisitor):
         for part in node.body:
             if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.local_uses.append(LocalUse(node, part, part))
+        first = len(self.local_uses)
         with self._enter(self.names.scopes[node], self.function):
             self._visit_block(node.body)
+        inside = [use for use in self.local_uses[first:] if use.origin is self.function]
+        self.local_uses += [LocalUse(node, use.target, use.node) for use in inside]
 
     def _visit_comprehension(self, node: Comprehension) -> None:
         self.visit(node.generators[0].iter)
@@ -185,6 +188,7 @@ class Reader(ast.NodeVisitor):
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self._record(node)
+            self._record_mentioned(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self._record(node)
@@ -193,6 +197,7 @@ class Reader(ast.NodeVisitor):
             root = root.value
         if isinstance(root, ast.Name):
             self._record_local(root)
+            self._record_mentioned(root)
         else:
             self.visit(root)
 
@@ -274,6 +279,13 @@ class Reader(ast.NodeVisitor):
         for value in self.names.resolve(node, self.scope):
             if isinstance(value, Local):
                 self._record_local_use(value.node, node)
+
+    def _record_mentioned(self, node: ast.Name) -> None:
+        """Record what may be taken out of a variable from outside: `KERNELS["fast"][0]`, where KERNELS is a dict."""
+        owner = self.scope.find_owner(node.id)
+        if self.function and owner and owner is not self.names.scopes[self.function]:
+            found = self.names.find_mentioned(owner, node.id)
+            self.local_uses += [LocalUse(self.function, target, node) for target in found]
 
     def _record_found(self, node: ast.Call | ast.Subscript) -> None:
         """Record what a look-up has found: `getattr(dist, "all_reduce")`, `globals()["f"]`."""

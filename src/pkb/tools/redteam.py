@@ -9,6 +9,9 @@ problem, nproc, dtype, track      how the problem is posed; defaults are 1_allre
 timed: yes                        time the attempt too
 platform: gpu                     where the attempt can be staged: cpu or gpu; default is any
 machine: x86_64                   the processor that the attempt is written for; default is any
+
+The folder `honest` beside the attempts holds candidates that only look suspicious; their row is `honest`, and they must
+be CORRECT.
 """
 
 import ast
@@ -21,6 +24,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from pkb.base.printable import is_clean
 from pkb.candidate import Candidate
 from pkb.errors import UsageError
 from pkb.judge.judge import Judge
@@ -33,7 +37,7 @@ from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor, Trac
 
 _TRIALS = 2
 # Few calls: an attempt works for 40 ms per call, so that the work shows in the judge's clock on a CPU.
-_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=4)
+_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=6)
 
 
 def choose_limits(platform: Platform) -> Limits:
@@ -56,8 +60,8 @@ class Outcome:
 
     @classmethod
     def from_record(cls, record: Record) -> "Outcome":
-        if not record.reason.isprintable():
-            return cls(record.verdict, "with a reason that can steer a terminal")
+        if not _is_printable(record.to_fields()):
+            return cls(record.verdict, "with text that can steer a terminal")
         evidence = record.evidence
         decided = evidence.rule if record.verdict is Verdict.REJECTED else evidence.check
         return cls(record.verdict, decided or evidence.type)
@@ -112,13 +116,23 @@ class Attempt:
         return judge.pose(self.problem, ProblemSettings(nproc=self.nproc, dtype=self.dtype, trials=_TRIALS))
 
 
+def _is_printable(value: Any) -> bool:
+    """Return whether every text of a record is one clean line; that of a log has several."""
+    if isinstance(value, str):
+        return is_clean(value)
+    if isinstance(value, dict):
+        lines = {key: one.split("\n") if key == "log" and isinstance(one, str) else one for key, one in value.items()}
+        return all(map(_is_printable, (*lines, *lines.values())))
+    return all(map(_is_printable, value)) if isinstance(value, list | tuple) else True
+
+
 def read_attempts(folder: Path, chosen: Sequence[str] = ()) -> list[Attempt]:
     """Read the attempts in a folder: all, or those of chosen rows (5, m3) or with chosen names (05*)."""
     found = [Attempt.read(path) for path in sorted(folder.glob("[0-9m]*.py"))]
     if not found:
         raise UsageError(f"no attempt in {folder}; name the folder redteam of a checkout with --folder")
     if unknown := [pattern for pattern in chosen if not any(_matches(a, pattern) for a in found)]:
-        raise UsageError(f"no attempt has the row or the name {unknown[0]}; rows are 1 to 44 and m1 to m14")
+        raise UsageError(f"no attempt has the row or the name {unknown[0]}; docs/threat-model.md lists them")
     return [a for a in found if not chosen or any(_matches(a, pattern) for pattern in chosen)]
 
 
@@ -145,19 +159,18 @@ class StagedAttempt:
         return any(self.outcome.meets(one) for one in expected) and not self.missing_warnings
 
 
-def stage(judge: Judge, attempt: Attempt, screened: bool, run: Path | None = None) -> StagedAttempt:
-    """Judge an attempt, and store the record as a sample of `run`. An exception in the judge is an outcome too."""
+def stage(
+    judge: Judge, attempt: Attempt, screened: bool, run: Path | None = None, rigor: Rigor | None = None
+) -> StagedAttempt:
+    """Judge an attempt, and store the record as a sample of `run`. Without a rigor, few calls are timed."""
     start, setup = time.monotonic(), attempt.pose(judge)
-    settings = JudgementSettings(track=attempt.track, screen=screened, rigor=_RIGOR if attempt.timed else None)
+    chosen = (rigor or _RIGOR) if attempt.timed else None
+    settings = JudgementSettings(track=attempt.track, screen=screened, rigor=chosen)
     out = run and run / attempt.problem / (attempt.path.stem + ("" if screened else "_unscreened"))
-    missing: set[str] = set()
-    try:
-        record = judge.judge(setup, Candidate.read(attempt.path), settings, out=out)
-        outcome, reason = Outcome.from_record(record), record.reason
-        missing = set(attempt.warns) - {finding.rule for finding in record.warnings} if screened else set()
-    except Exception as error:
-        outcome, reason = Outcome("BROKEN", type(error).__name__), f"the judge itself raised {error!r}"
-    return StagedAttempt(attempt, screened, outcome, tuple(sorted(missing)), reason, time.monotonic() - start)
+    record = judge.judge(setup, Candidate.read(attempt.path), settings, out=out)
+    missing = set(attempt.warns) - {finding.rule for finding in record.warnings} if screened else set()
+    outcome, seconds = Outcome.from_record(record), time.monotonic() - start
+    return StagedAttempt(attempt, screened, outcome, tuple(sorted(missing)), record.reason, seconds)
 
 
 def list_honest_kernels(folder: Path) -> list[Path]:
@@ -168,8 +181,18 @@ def list_honest_kernels(folder: Path) -> list[Path]:
     return found
 
 
-def judge_honest(judge: Judge, staged: Sequence[Attempt], kernels: Sequence[Path]) -> Iterator[Record]:
-    """Judge what must pass: these kernels, and the references of the staged attempts' problems."""
+def read_honest_examples(folder: Path) -> list[Attempt]:
+    """Read the candidates in the folder `honest` of a folder of attempts: unusual, but right, so they must pass."""
+    return [Attempt.read(path) for path in sorted((folder / "honest").glob("*.py"))]
+
+
+def judge_honest(
+    judge: Judge, staged: Sequence[Attempt], kernels: Sequence[Path], examples: Sequence[Attempt] = ()
+) -> Iterator[Record]:
+    """Judge what must pass: honest examples, these kernels, and the references of the staged attempts' problems."""
+    for example in examples:
+        if not example.find_obstacle(judge.platform):
+            yield judge_honest_example(judge, example)
     for path in kernels:
         problem = load_problem(re.sub("_[a-z]+$", "", path.stem))
         yield judge.judge(_pose_honest(judge, problem), Candidate.read(path), JudgementSettings(track=Track.SCRATCH))
@@ -177,6 +200,11 @@ def judge_honest(judge: Judge, staged: Sequence[Attempt], kernels: Sequence[Path
         problem = load_problem(stem)
         rigor = _RIGOR if any(a.timed for a in staged if a.problem == stem) else None
         yield judge.judge(_pose_honest(judge, problem), Candidate.reference(problem), JudgementSettings(rigor=rigor))
+
+
+def judge_honest_example(judge: Judge, example: Attempt) -> Record:
+    settings = JudgementSettings(track=example.track, rigor=_RIGOR if example.timed else None)
+    return judge.judge(replace(example.pose(judge), limits=Limits()), Candidate.read(example.path), settings)
 
 
 def _pose_honest(judge: Judge, problem: Problem) -> Setup:

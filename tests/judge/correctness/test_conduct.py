@@ -132,9 +132,10 @@ def test_leftovers_in_symmetric_memory_are_spoilt(judge: Judge) -> None:
 def test_every_problem_has_a_hidden_size(world: int) -> None:
     for problem in list_problems():
         if world in problem.list_worlds():
-            size = problem.hidden_size(world=world)
-            assert size not in problem.sizes.values(), problem.stem
-            assert problem.may_be_posed(size, world=world)
+            sizes = problem.list_hidden_sizes(world=world)
+            assert len(sizes) >= 3, problem.stem
+            assert not {*sizes} & {*problem.sizes.values()}, problem.stem
+            assert all(problem.may_be_posed(size, world=world) for size in sizes)
 
 
 def test_collectives_are_counted_in_both_worlds(judge: Judge, tmp_path: Path) -> None:

@@ -16,6 +16,11 @@ from pkb.judge.profiling.vendor_kernels import find_vendor_kernels
         "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false, false>(...)",
         "void cublasLt::splitKreduce_kernel<32, 16, int, __nv_bfloat16>(...)",
         "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4>>(Flash_fwd_params)",
+        "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensorStridedBatched<float const>>>(...)",
+        "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16_stage4_warpsize2x2x1",
+        "void regular_fft<512u, EPT<8u>, 8u, 2u, padding_t, twiddle_t, loadstore_modifier_t>(kernel_arguments_t)",
+        "void one_shot_all_reduce_kernel<c10::BFloat16, 8, 0>(c10::BFloat16**, c10::BFloat16*, unsigned long)",
+        "void multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*, unsigned long, unsigned int**)",
         "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1, true>(...)",
     ],
 )
@@ -28,6 +33,9 @@ def test_a_vendors_kernel_is_known(name: str) -> None:
     [
         "gemm_allreduce_kernel",
         "_matmul_reduce_scatter",
+        "one_shot_sum",
+        "sm90_add_kernel",
+        "all_reduce",
         "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)",
         "Memcpy DtoD (Device -> Device)",
         "void cutlass::device_kernel<MyOwnMainloop>(MyOwnMainloop::Params)",

@@ -29,7 +29,8 @@ from pkb.trial import Trial
 pytestmark = pytest.mark.clock
 
 REDTEAM = Path(__file__).parents[3] / "redteam"
-RIGOR = Rigor("few", 2, 1.0, calls=12, calls_per_block=4, most_pairs=3, checked_blocks=1)
+# Three blocks, whether a block has three calls or four.
+RIGOR = Rigor("few", 2, 1.0, calls=9, calls_per_block=4, most_pairs=3, checked_blocks=1)
 WRONG = b"def solution(tensor):\n    return tensor.clone()\n"
 LOOKS = """
 import gc, sys, types
@@ -101,8 +102,8 @@ def test_a_process_that_is_slower_from_birth_makes_no_candidate_slower(
     """Whatever runs in the candidate's ranks is told to take thirty times as long."""
     time = TimedWorld._time
 
-    def stretched(self: TimedWorld, keep_from: int) -> None:
-        time(self, keep_from)
+    def stretched(self: TimedWorld, calls: int) -> None:
+        time(self, calls)
         if self.name == "candidate":
             self.spans[-1] = [[30 * us for us in call] for call in self.spans[-1]]
 

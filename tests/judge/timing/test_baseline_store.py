@@ -69,9 +69,10 @@ def test_a_file_says_what_was_timed_and_on_what(store: Path, here: StoredTimes) 
     assert tuple(found.machine) == FACTS
     eager, compiled = found.modes["eager"], found.modes[GRAPHS]
     assert compiled["compile_s"] > 1e-6 * compiled["us"]
-    assert {len(block) for block in eager["blocks_us"]} == {RIGORS["quick"].calls_per_block}
+    (calls,) = {len(block) for block in eager["blocks_us"]}
+    assert 0.75 <= calls / RIGORS["quick"].calls_per_block <= 1
     assert len(compiled["blocks_us"]) == len(compiled["eager_blocks_us"]) >= 8
-    assert compiled["warm_up_calls"] == RIGORS["quick"].warm_up
+    assert 1 <= compiled["warm_up_calls"] / RIGORS["quick"].warm_up <= 1.5
 
 
 def test_stored_times_stand_in_for_a_measurement(store: Path) -> None:

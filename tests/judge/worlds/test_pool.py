@@ -26,6 +26,8 @@ DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    # With one hidden size, what is expected is known after the first judgement.
+    monkeypatch.setattr("pkb.judge.setup.setup._FEW_SIZES", 1)
     monkeypatch.setattr(find_platform("cpu"), "count_spare_worlds", lambda size: 3 // size)
     monkeypatch.setattr(find_platform("cpu"), "has_slow_start", True)
     with Judge("cpu") as judge:

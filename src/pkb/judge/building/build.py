@@ -15,6 +15,7 @@ import torch
 
 import pkb
 from pkb.base import toolchain
+from pkb.base.removal import remove_tree
 from pkb.candidate import Candidate
 from pkb.failure import Failure
 from pkb.judge.building import cache
@@ -25,6 +26,9 @@ from pkb.protocol.extension_files import FINISHED, may_compile
 from pkb.protocol.messages import BuildExtensions, ExtensionOrder
 from pkb.record import Verdict
 from pkb.settings import Limits
+
+_MOST_BYTES = 2 << 30
+"""The most bytes of all extensions of one candidate."""
 
 
 def find_entry(candidate: Candidate) -> Path | None:
@@ -45,15 +49,18 @@ def build(entry: Path, candidate: Candidate, sandbox: Sandbox, nursery: Nursery,
         if imported or libraries:
             _store(entry, libraries)
     finally:
-        shutil.rmtree(world.build_folder, ignore_errors=True)
+        remove_tree(world.build_folder)
 
 
-def describe_extensions(candidate: Candidate, entry: Path, folder: Path) -> ExtensionOrder:
-    """Return what ranks must know to import, or compile, the candidate's extensions; `folder` is their world's."""
+def describe_extensions(candidate: Candidate, entry: Path, folder: Path, work: Path) -> ExtensionOrder:
+    """Return what ranks must know to import, or compile, the candidate's extensions.
+
+    `folder` is their world's, and `work` is where they write.
+    """
     libraries = folder / "libraries"
     # A copy: candidates cannot see the cache itself.
     shutil.copytree(entry, libraries) if entry.is_dir() else libraries.mkdir()
-    return _make_order(candidate, libraries, folder / "extensions")
+    return _make_order(candidate, libraries, work / "extensions")
 
 
 def _make_order(candidate: Candidate, libraries: Path, build_folder: Path) -> ExtensionOrder:
@@ -85,7 +92,11 @@ def _list_libraries(build_folder: Path) -> list[Path]:
     """Return the libraries that are compiled to their end; plain files only, since the candidate can write here."""
     finished = [mark.parent for mark in build_folder.glob(f"*/{FINISHED}") if not mark.parent.is_symlink()]
     found = [library for folder in finished for library in folder.glob("*.so")]
-    return [library for library in found if library.is_file() and not library.is_symlink()]
+    libraries = [library for library in found if library.is_file() and not library.is_symlink()]
+    if sum(library.lstat().st_size for library in libraries) > _MOST_BYTES:
+        reason = f"its compiled extensions have more than {_MOST_BYTES >> 30} GiB; compile for fewer architectures"
+        raise Failure(Verdict.BUILD_FAILED, reason, check="build-size")
+    return libraries
 
 
 def _store(entry: Path, libraries: list[Path]) -> None:

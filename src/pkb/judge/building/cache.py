@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 
 from pkb.base.paths import find_cache_folder
+from pkb.base.plain_files import open_plain_file
+from pkb.base.removal import remove_tree
 
 CAP_BYTES = 5 << 30
 """The size above which entries are evicted."""
@@ -29,11 +31,12 @@ def store(entry: Path, files: list[Path]) -> None:
     partial = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".partial-"))
     try:
         for file in files:
-            (partial / file.parent.name).mkdir()
-            shutil.copyfile(file, partial / file.parent.name / file.name)
+            (partial / file.parent.name).mkdir(exist_ok=True)
+            with open_plain_file(file) as source, open(partial / file.parent.name / file.name, "wb") as copy:
+                shutil.copyfileobj(source, copy)
         partial.rename(entry)
-    except OSError:
-        shutil.rmtree(partial, ignore_errors=True)
+    except (OSError, ValueError):
+        remove_tree(partial)
         if not entry.is_dir():
             raise
     trim(entry.parent)
@@ -64,4 +67,4 @@ def _remove(entry: Path) -> None:
     doomed = entry.with_name(f".doomed-{entry.name}")
     with contextlib.suppress(OSError):
         entry.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+    remove_tree(doomed)

@@ -55,6 +55,8 @@ def _find_fault(leaf: Leaf, model: Leaf) -> tuple[str, str] | None:
         return "dtype", f"has dtype {leaf.dtype}, expected {model.dtype}; cast the result"
     if leaf.device != model.device:
         return "device", f"is on {leaf.device}, expected {model.device}; leave results on the arguments' device"
+    if leaf.strides is None and model.strides is not None:
+        return "layout", "is a sparse or opaque tensor; return a dense one, such as to_dense() makes"
     if not _has_good_layout(leaf, model):
         return "contiguity", f"has strides {leaf.strides}; return a contiguous tensor"
     if shared := set(leaf.aliases) - set(model.aliases):

@@ -47,7 +47,7 @@ def _parse_reports(check: type[Check], answers: list[ConductReport], world: Worl
         try:
             reports.append(parse(check.report_type, answer.reports.get(check.name), check.name))
         except SchemaError as error:
-            raise describe_garbled_answer(world.blame, rank, _PHASE) from error
+            raise describe_garbled_answer(world.blame, rank, _PHASE, error) from error
     return reports
 
 

@@ -1,25 +1,30 @@
 """Orders that make ranks pose themselves a trial: load, build, draw, run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from pkb.judge.setup.drawing import (
     choose_construction_seed,
-    describe_calls,
+    describe_call,
     describe_case,
     describe_recipe,
-    draw_sent_inputs,
+    draw_sent_call,
 )
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import BY_NAME, BY_SEED, Setup
 from pkb.judge.worlds.world import World
 from pkb.protocol import messages as m
 from pkb.protocol.channel import wire_name
+from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.trial import Trial, TrialKind
+
+Place = tuple[Trial, int]
+"""A trial, and the number of one of its calls."""
 
 
 def load_reference(world: World, setup: Setup, file: Path, compiled: str = "") -> None:
@@ -59,13 +64,23 @@ def draw_inputs(
     pads: Sequence[int] = (),
 ) -> None:
     """Have every rank draw the inputs of one trial, from call `first` on; `pads` are bytes to allocate before."""
-    case, recipe = describe_case(setup, trial), describe_recipe(setup, seeds, trial)
+    draw_calls(world, setup, seeds, [(trial, first + k) for k in range(setup.calls)], oracle, pads)
 
-    def order(rank: int) -> m.DrawInputs:
-        calls = describe_calls(setup, seeds, trial, rank, setup.calls, first)
-        return m.DrawInputs(case, calls, oracle, recipe, pads=list(pads))
 
-    world.ask(order, "prepare", setup.limits.trial_s)
+def draw_calls(
+    world: World,
+    setup: Setup,
+    seeds: Seeds,
+    places: Sequence[Place],
+    oracle: bool = False,
+    pads: Sequence[int] = (),
+) -> None:
+    """Have every rank draw the inputs of these calls, whose trials differ only by their seeds."""
+    posed = PosedCalls.of(setup, seeds, places)
+    recipe = describe_recipe(setup, seeds, places[0][0])
+    order = partial(posed.make_order, m.DrawInputs, oracle=oracle, recipe=recipe, pads=list(pads))
+    world.send(order, posed.tensors)
+    world.collect(m.DrawInputs, "prepare", setup.limits.trial_s)
 
 
 def order_trial(
@@ -86,16 +101,42 @@ def wait_until_drawn(world: World, setup: Setup, count: bool = False) -> None:
 
 
 def _order_candidate_inputs(world: World, setup: Setup, seeds: Seeds, trial: Trial, longest_delay: float) -> None:
-    """Have a candidate's ranks draw, in memory that they know, and at the hidden size without seeds of the inputs."""
-    sent = draw_sent_inputs(setup, seeds, trial)
-    case, recipe = describe_case(setup, trial), describe_recipe(setup, seeds, trial)
+    """Have a candidate's ranks draw, in memory that they know."""
+    posed = PosedCalls.of(setup, seeds, [(trial, call) for call in range(setup.calls)], longest_delay)
+    recipe = describe_recipe(setup, seeds, trial)
+    world.send(partial(posed.make_order, m.DrawInputs, recipe=recipe, reuse_memory=True), posed.tensors)
 
-    def order(rank: int) -> m.DrawInputs:
-        specs = [[_describe_tensor(tensor) for tensor in call] for call in sent[rank]] if sent else None
-        calls = describe_calls(setup, seeds, trial, rank, setup.calls, longest_delay=longest_delay, decoy=bool(sent))
-        return m.DrawInputs(case, calls, recipe=recipe, reuse_memory=True, sent=specs)
 
-    world.send(order, [list(chain(*calls)) for calls in sent])
+@dataclass(frozen=True)
+class PosedCalls:
+    """What all ranks must know, and be sent, to draw the inputs of some calls."""
+
+    case: m.CaseOrder
+    calls: list[list[m.CallOrder]]
+    """By rank."""
+    sent: list[list[DrawnArguments | None]]
+    """By rank and call, what the judge has drawn itself."""
+
+    @classmethod
+    def of(cls, setup: Setup, seeds: Seeds, places: Sequence[Place], longest_delay: float = 0.0) -> "PosedCalls":
+        ranks = range(setup.world)
+        calls = [[describe_call(setup, seeds, *place, rank, longest_delay) for place in places] for rank in ranks]
+        sent = [[draw_sent_call(setup, seeds, *place, rank) for place in places] for rank in ranks]
+        return cls(describe_case(setup, places[0][0]), calls, sent)
+
+    def make_order(self, kind: type[Any], rank: int, **rest: Any) -> Any:
+        """Return a rank's order of this kind, with the facts that it has besides calls."""
+        sent = [_describe_arguments(call) for call in self.sent[rank]]
+        return kind(self.case, self.calls[rank], sent=sent if any(sent) else [], **rest)
+
+    @property
+    def tensors(self) -> list[list[Tensor]]:
+        """By rank, all tensors that follow its order."""
+        return [[tensor for call in own if call for tensor in call.tensors] for own in self.sent]
+
+
+def _describe_arguments(drawn: DrawnArguments | None) -> m.SentArguments | None:
+    return m.SentArguments(drawn.form, [_describe_tensor(tensor) for tensor in drawn.tensors]) if drawn else None
 
 
 def _describe_tensor(tensor: Tensor) -> m.TensorSpec:

@@ -1,6 +1,7 @@
 """The expected results: what the reference and its oracle return, computed once for a setup."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -9,10 +10,11 @@ from torch import Tensor
 from pkb.base.pytree import rebuild, take_apart
 from pkb.failure import Failure
 from pkb.judge.correctness.compare import Expected, OwnError, overflows
-from pkb.judge.correctness.orders import draw_inputs, start_reference
-from pkb.judge.correctness.results import Outputs, Result, fetch_tensors, find_excerpts, run_calls
+from pkb.judge.correctness.orders import Place, draw_calls, draw_inputs, start_reference
+from pkb.judge.correctness.results import Outputs, Result, fetch_excerpts, fetch_tensors, find_excerpts, run_calls
+from pkb.judge.setup.drawing import choose_excerpts
 from pkb.judge.setup.seeds import Seeds
-from pkb.judge.setup.setup import Setup
+from pkb.judge.setup.setup import HIDDEN, Setup
 from pkb.judge.worlds.pool import WorldPool
 from pkb.judge.worlds.world import World
 from pkb.protocol.spot_check import Excerpt
@@ -41,6 +43,8 @@ Calls = dict[tuple[Trial, int, int], ExpectedCall]
 @dataclass
 class Reference:
     calls: Calls = field(default_factory=dict)
+    measured: Calls = field(default_factory=dict)
+    """The same calls, each with the error that the reference made in it."""
 
     def pool_errors(self, measure: "Reference") -> "Reference":
         """Return the same calls, each allowed at least the error that the reference typically makes in `measure`."""
@@ -71,21 +75,29 @@ class References:
 
     def get(self, setup: Setup, pool: WorldPool, seeds: Seeds) -> Reference:
         if setup not in self._kept:
-            self._kept[setup] = compute_reference(setup, pool, seeds)
+            self._kept[setup] = compute_reference(setup, pool, seeds, self._find_known(setup))
         self._kept.move_to_end(setup)
         while len(self._kept) > 1 and sum(r.nbytes() for r in self._kept.values()) > _CACHE_BYTES:
             self._kept.popitem(last=False)
         return self._kept[setup]
 
+    def _find_known(self, setup: Setup) -> Calls:
+        """Return the calls of all trials that a setup with another hidden size shares with this one."""
+        twins = (kept for other, kept in self._kept.items() if replace(other, hidden=setup.hidden) == setup)
+        measured = next(twins, Reference()).measured
+        return {key: call for key, call in measured.items() if key[0] != HIDDEN}
 
-def compute_reference(setup: Setup, pool: WorldPool, seeds: Seeds) -> Reference:
-    """Run the reference in all trials of a setup."""
-    reference = Reference()
+
+def compute_reference(setup: Setup, pool: WorldPool, seeds: Seeds, known: Calls | None = None) -> Reference:
+    """Run the reference in all trials of a setup, except those whose calls are known."""
+    calls = dict(known or {})
+    trials = [trial for trial in setup.all_trials if (trial, 0, 0) not in calls]
     with start_reference(pool.take_reference(setup.world), setup) as world:
-        for trial in setup.all_trials:
-            reference.calls |= compute_calls(world, setup, seeds, trial)
+        for trial in trials:
+            calls |= compute_calls(world, setup, seeds, trial)
         world.dismiss()
-    return reference.pool_errors(reference)
+    measured = Reference(calls)
+    return replace(measured.pool_errors(measured), measured=calls)
 
 
 def compute_calls(world: World, setup: Setup, seeds: Seeds, trial: Trial, first: int = 0) -> Calls:
@@ -102,6 +114,28 @@ def compute_calls(world: World, setup: Setup, seeds: Seeds, trial: Trial, first:
         excerpts = find_excerpts(result, setup, seeds, trial, first)
         calls[trial, *key] = ExpectedCall(result, outputs, excerpts, _select_judged(setup, result, trial))
     return calls
+
+
+def run_plainly(world: World, setup: Setup, seeds: Seeds, places: Sequence[Place]) -> list[Reference]:
+    """Run some timed calls in a reference world, as they are; return what each of them, as call 0, should return.
+
+    Nothing is known of the reference's own error in them, so that it counts as none.
+    """
+    several = replace(setup, calls=len(places))
+    draw_calls(world, several, seeds, places)
+    results = run_calls(world, several, "the reference's own run")
+    wanted = {
+        (r.call, r.rank): choose_excerpts(setup, seeds, *places[r.call], r.rank, [leaf.shape for leaf in r.leaves])
+        for r in results
+    }
+    outputs = fetch_excerpts(world, results, wanted, setup.limits.trial_s)
+    found = [Reference() for _ in places]
+    for result in results:
+        key, (trial, _) = (result.call, result.rank), places[result.call]
+        right = [Expected.of(tensor, tensor, setup.problem.exact) for tensor in outputs[key]]
+        call = ExpectedCall(replace(result, call=0), right, wanted[key], _select_judged(setup, result, trial))
+        found[result.call].calls[trial, 0, result.rank] = call
+    return found
 
 
 def _pool_errors(call: ExpectedCall, reference: Reference) -> list[Expected]:

@@ -1,20 +1,20 @@
 """What the ranks returned: first the description of each result, then the tensors."""
 
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from pkb.base.pytree import Form, is_well_formed
+from pkb.base.pytree import Form
 from pkb.judge.setup.drawing import choose_excerpts
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import Setup
 from pkb.judge.worlds.rank_failures import describe_garbled_answer
 from pkb.judge.worlds.world import World
 from pkb.protocol import messages as m
+from pkb.protocol.bounds import DTYPES, count_bytes
 from pkb.protocol.spot_check import Excerpt
 from pkb.trial import Trial
 
@@ -23,7 +23,7 @@ _TIMED_RESULTS = "a timed call's results"
 
 @dataclass(frozen=True)
 class Leaf:
-    """One tensor of a result as its rank describes it, checked, before its bytes are read."""
+    """One tensor of a result as its rank describes it, before its bytes are read."""
 
     type: str
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class Leaf:
 
     @property
     def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
+        return count_bytes(self.shape, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ def run_calls(world: World, setup: Setup, phase: str) -> list[Result]:
 def collect_results(world: World, setup: Setup, phase: str) -> list[Result]:
     """Return the results of the calls that are under way."""
     answers = world.collect(m.RunCalls, phase, setup.limits.trial_s)
-    parsed = (_parse_results(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
-    return [result for results in parsed for result in results]
+    by_rank = (_list_results(answer, rank, setup.calls, world, phase) for rank, answer in enumerate(answers))
+    return [result for results in by_rank for result in results]
 
 
 def hold_timed_results(world: World, call: int, seconds: float) -> list[Result]:
     """Return what a call of the last timed block returned on every rank. Fetch it with `fetch_tensors`."""
     answers = world.ask(m.HoldTimedResult(call), _TIMED_RESULTS, seconds)
-    return [_parse_results(answer, rank, 1, world, _TIMED_RESULTS)[0] for rank, answer in enumerate(answers)]
+    return [_list_results(answer, rank, 1, world, _TIMED_RESULTS)[0] for rank, answer in enumerate(answers)]
 
 
 def fetch_tensors(
@@ -80,12 +80,18 @@ def fetch_tensors(
 ) -> Outputs:
     """Fetch the tensors of these results, which the ranks hold; of large ones an excerpt that no rank could foresee."""
     wanted = {(r.call, r.rank): find_excerpts(r, setup, seeds, trial, first) for r in results}
+    return fetch_excerpts(world, results, wanted, setup.limits.trial_s)
+
+
+def fetch_excerpts(
+    world: World, results: Sequence[Result], wanted: Mapping[tuple[int, int], Sequence[Excerpt | None]], seconds: float
+) -> Outputs:
+    """Fetch what is wanted, by call and rank, of the results that the ranks hold."""
 
     def order(rank: int) -> m.SendTensors:
         calls = sorted(call for call, owner in wanted if owner == rank)
         return m.SendTensors([[e.list_pieces() if e else None for e in wanted[call, rank]] for call in calls])
 
-    seconds = setup.limits.trial_s
     world.ask(order, "its results", seconds)
     deadline = time.monotonic() + seconds
     ordered = sorted(results, key=lambda r: (r.rank, r.call))
@@ -98,36 +104,27 @@ def find_excerpts(result: Result, setup: Setup, seeds: Seeds, trial: Trial, firs
     return choose_excerpts(setup, seeds, trial, first + result.call, result.rank, shapes)
 
 
-def _receive(world: World, result: Result, excerpts: list[Excerpt | None], deadline: float) -> list[Tensor]:
+def _receive(world: World, result: Result, excerpts: Sequence[Excerpt | None], deadline: float) -> list[Tensor]:
     shapes = [excerpt.shape if excerpt else leaf.shape for leaf, excerpt in zip(result.leaves, excerpts, strict=True)]
     specs = [(shape, leaf.dtype) for shape, leaf in zip(shapes, result.leaves, strict=True)]
     return world.receive_tensors(result.rank, specs, "hand over its results", deadline)
 
 
-def _parse_results(answer: m.CallResults, rank: int, calls: int, world: World, phase: str) -> list[Result]:
-    try:
-        return [_parse_result(answer.results[call], rank, call) for call in range(calls)]
-    except (IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise describe_garbled_answer(world.blame, rank, phase) from error
+def _list_results(answer: m.CallResults, rank: int, calls: int, world: World, phase: str) -> list[Result]:
+    if len(answer.results) != calls:
+        cause = f"results of {len(answer.results)} calls, not of {calls}"
+        raise describe_garbled_answer(world.blame, rank, phase, cause)
+    return [
+        Result(rank, call, report.form, [*map(_make_leaf, report.leaves)], report.changed)
+        for call, report in enumerate(answer.results)
+    ]
 
 
-def _parse_result(report: m.ResultReport, rank: int, call: int) -> Result:
-    leaves = [_parse_leaf(leaf) for leaf in report.leaves]
-    if not is_well_formed(report.form, len(leaves)):
-        raise ValueError("form")
-    return Result(rank, call, report.form, leaves, report.changed)
-
-
-def _parse_leaf(report: m.LeafReport) -> Leaf:
-    dtype = getattr(torch, report.dtype)
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError("dtype")
-    if any(size < 0 for size in report.shape):
-        raise ValueError("shape")
+def _make_leaf(report: m.LeafReport) -> Leaf:
     return Leaf(
         type=report.type,
         shape=tuple(report.shape),
-        dtype=dtype,
+        dtype=DTYPES[report.dtype],
         device=report.device,
         strides=None if report.strides is None else tuple(report.strides),
         aliases=tuple(report.aliases),

@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from pkb.base.printable import clean_line
 from pkb.errors import UsageError
 from pkb.failure import Failure
 from pkb.platforms import Platform
@@ -96,7 +97,9 @@ def explain_failure(log: str) -> str:
         )
     errors = [line for line in log.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
     return (
-        errors[-1] if errors else "it did not say why; does `ncu python -c 'import torch; torch.ones(1).cuda()'` work?"
+        clean_line(errors[-1])
+        if errors
+        else "it did not say why; does `ncu python -c 'import torch; torch.ones(1).cuda()'` work?"
     )
 
 

@@ -5,20 +5,21 @@ Traces come from the candidate's processes: they are parsed with care, and only 
 
 import json
 import math
-import os
-import stat
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pkb.base.atomic import write_whole
+from pkb.base.plain_files import FileTooLarge, read_plain_file
+from pkb.base.printable import clean_line
 from pkb.judge.correctness.orders import draw_inputs
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import Setup
 from pkb.judge.worlds.world import World
 from pkb.protocol.messages import RunProfiler
-from pkb.protocol.profile_files import TRACE, WARM_UP_CALLS
+from pkb.protocol.profile_files import WARM_UP_CALLS, name_trace
 from pkb.record import KernelTime, ProfileSummary
 from pkb.trial import Trial, TrialKind
 
@@ -66,8 +67,7 @@ class Profile:
 
     def write(self, path: Path) -> None:
         if self.trace:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(self.trace))
+            write_whole(path, json.dumps(self.trace))
 
 
 def take_profile(world: World, setup: Setup, seeds: Seeds) -> Profile:
@@ -93,7 +93,10 @@ def _collect_traces(folder: Path, world: int) -> tuple[dict[int, Trace], list[st
     notes = []
     for rank in range(world):
         try:
-            traces[rank] = parse_trace(_read_content(folder / f"rank-{rank}" / TRACE, _TRACE_BYTES // world))
+            content = read_plain_file(folder / name_trace(rank), _TRACE_BYTES // world)
+            traces[rank] = parse_trace(content)
+        except FileTooLarge as error:
+            notes.append(f"rank {rank} left no readable trace: {error}; choose a smaller --size or --nproc")
         except OSError as error:
             notes.append(f"rank {rank} left no readable trace: {error.strerror}")
         except (ValueError, RecursionError, MemoryError) as error:
@@ -101,20 +104,10 @@ def _collect_traces(folder: Path, world: int) -> tuple[dict[int, Trace], list[st
     return traces, notes
 
 
-def _read_content(path: Path, limit: int) -> bytes:
-    # The candidate may have put a link or a pipe there.
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is not a file")
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(f"it has more than {limit >> 20} MiB; choose a smaller --size or --nproc")
-    return content
-
-
 def parse_trace(content: bytes) -> Trace:
     """Return the well-formed events of one rank. Raise ValueError when there are none."""
+    if not content:
+        raise ValueError("it is empty")
     found = json.loads(content, parse_constant=lambda _: None)
     if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
         raise ValueError("it is no Chrome trace")
@@ -154,14 +147,14 @@ def _parse_nanoseconds(value: Any, unit: int) -> int | None:
 
 def _parse_text(value: Any) -> str:
     words = value if isinstance(value, str) else "" if value is None else json.dumps(value)
-    return words[:_NAME_LENGTH]
+    return clean_line(words, _NAME_LENGTH)
 
 
 def _parse_args(value: Any) -> Chrome:
     """Return one level of plain values, which every viewer can show."""
     if not isinstance(value, dict):
         return {}
-    return {key: v if _is_plain(v) else _parse_text(v) for key, v in value.items()}
+    return {_parse_text(key): v if _is_plain(v) else _parse_text(v) for key, v in value.items()}
 
 
 def _is_plain(value: Any) -> bool:

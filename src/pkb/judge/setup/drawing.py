@@ -1,21 +1,21 @@
 """What each rank draws in each trial: seeds, delays, changed elements, and the pieces of results that are compared."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-
-from torch import Tensor
 
 from pkb.judge.setup.seeds import Seeds
+from pkb.judge.setup.sending import draw_call, is_sent
 from pkb.judge.setup.setup import BY_NAME, Setup
-from pkb.problems.case import Case
 from pkb.protocol.messages import CallOrder, CaseOrder, Recipe
-from pkb.protocol.sent_inputs import VaryingForm, draw_tensors
+from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.protocol.spot_check import Excerpt
 from pkb.trial import Trial, TrialKind
 
 _CLEARLY, _A_LITTLE = (0.5, 1.0), (0.05, 0.1)
 """Ranges of the delay of a rank, as shares of the platform's longest."""
 _TIMED_KINDS = (TrialKind.TIMED, TrialKind.CONTROL, TrialKind.CLOCK)
+_EXCERPTS = {TrialKind.TIMED: Excerpt.short, TrialKind.CLOCK: Excerpt.part}
+"""How excerpts are chosen where they are not those of a trial: of every timed block one result is fetched, and of a run
+under the judge's clock a part that has a digest of its own."""
 
 
 def describe_case(setup: Setup, trial: Trial) -> CaseOrder:
@@ -25,7 +25,6 @@ def describe_case(setup: Setup, trial: Trial) -> CaseOrder:
         setup.find_variant(trial),
         setup.is_whole(trial),
         setup.published,
-        setup.is_sent(trial),
     )
 
 
@@ -37,25 +36,27 @@ def describe_calls(
     count: int,
     first: int = 0,
     longest_delay: float = 0.0,
-    decoy: bool = False,
 ) -> list[CallOrder]:
-    """Return what a rank must know to draw the inputs of `count` calls; a decoy has only their form."""
-    return [_describe_call(setup, seeds, trial, first + k, rank, longest_delay, decoy) for k in range(count)]
+    """Return what a rank must know to draw the inputs of `count` calls of a trial."""
+    return [describe_call(setup, seeds, trial, first + k, rank, longest_delay) for k in range(count)]
 
 
-def _describe_call(
-    setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int, longest_delay: float, decoy: bool = False
+def describe_call(
+    setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int, longest_delay: float = 0.0
 ) -> CallOrder:
-    place = (setup.problem.stem, trial.kind, trial.index, call)
-    same = (setup.problem.stem, trial.kind, trial.index, 0)
-    drawn = same if trial.kind is TrialKind.PROBE else (*place, "decoy") if decoy else place
-    delays = _choose_delays(setup, seeds, trial, call) if longest_delay else {}
-    return CallOrder(
-        seed=seeds.of(*drawn, rank),
-        shared_seed=seeds.of(*drawn, "shared"),
-        delay=longest_delay * delays.get(rank, 0.0),
-        bump=_choose_bump(setup, seeds, trial, call, rank),
-    )
+    """Return what a rank must know to draw the inputs of one call; where they are sent, seeds of no use."""
+    late = longest_delay and longest_delay * _choose_delays(setup, seeds, trial, call).get(rank, 0.0)
+    if is_sent(setup, seeds, trial, call):
+        decoy = (setup.problem.stem, trial.kind, trial.index, call, "decoy")
+        return CallOrder(seeds.of(*decoy, rank), seeds.of(*decoy, "shared"), late)
+    bump = _choose_bump(setup, seeds, trial, call, rank)
+    return CallOrder(*_find_seeds(setup, seeds, trial, call, rank), late, bump)
+
+
+def _find_seeds(setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int) -> tuple[int, int]:
+    """Return the seeds of a call's inputs: the rank's own, and the one of all ranks."""
+    place = (setup.problem.stem, trial.kind, trial.index, 0 if trial.kind is TrialKind.PROBE else call)
+    return seeds.of(*place, rank), seeds.of(*place, "shared")
 
 
 def _choose_delays(setup: Setup, seeds: Seeds, trial: Trial, call: int) -> dict[int, float]:
@@ -92,7 +93,7 @@ def choose_excerpts(
 ) -> list[Excerpt | None]:
     """Return which part of each tensor of a result is compared; None for all of it."""
     place = (setup.problem.stem, trial.kind, trial.index, call, rank, "excerpt")
-    choose = Excerpt.part if trial.kind is TrialKind.CLOCK else Excerpt.of
+    choose = _EXCERPTS.get(trial.kind, Excerpt.of)
     return [choose(shape, seeds.random(*place, k)) for k, shape in enumerate(shapes)]
 
 
@@ -108,21 +109,9 @@ def choose_construction_seed(setup: Setup, seeds: Seeds) -> int:
     return seeds.of(setup.problem.stem, "construction")
 
 
-def draw_sent_inputs(setup: Setup, seeds: Seeds, trial: Trial) -> list[list[list[Tensor]]]:
-    """Draw the inputs of a trial in the judge, by rank and call; nothing where ranks must draw for themselves."""
-    if not setup.is_sent(trial):
-        return []
-    try:
-        return [
-            [draw_tensors(setup.problem, *_pose_cases(setup, seeds, trial, call, rank)) for call in range(setup.calls)]
-            for rank in range(setup.world)
-        ]
-    except VaryingForm:
-        return []
-
-
-def _pose_cases(setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int) -> list[Case]:
-    """Return a call's case, and the one that a rank draws in its place."""
-    orders = [_describe_call(setup, seeds, trial, call, rank, 0.0, decoy) for decoy in (False, True)]
-    case = setup.case(rank, trial)
-    return [replace(case, seed=order.seed, shared_seed=order.shared_seed) for order in orders]
+def draw_sent_call(setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int) -> DrawnArguments | None:
+    """Draw a call's arguments in the judge; None where the rank draws them from its seed."""
+    if not is_sent(setup, seeds, trial, call):
+        return None
+    own, bump = _find_seeds(setup, seeds, trial, call, rank), _choose_bump(setup, seeds, trial, call, rank)
+    return draw_call(setup, seeds, trial, call, rank, own, bump)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pkb.judge.setup.seeds import Seeds
 from pkb.platforms import Platform
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
@@ -19,6 +20,7 @@ _ROOM = 8 << 30
 BY_NAME, BY_SEED = "by name", "by seed"
 """Where a model's weights come from: drawn for each of the reference's names, or the constructor's own."""
 HIDDEN, PROBE = Trial(TrialKind.HIDDEN), Trial(TrialKind.PROBE)
+_FEW_SIZES = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Setup:
     limits: Limits = field(default_factory=Limits)
     extra: tuple[Trial, ...] = (HIDDEN, PROBE)
     """Trials beyond the ordinary ones."""
+    hidden: Size | None = None
+    """The size of the hidden trial; None for the first that the problem has."""
     state: str = ""
     """For a model: BY_NAME or BY_SEED."""
     published: bool = False
@@ -58,7 +62,7 @@ class Setup:
         calls = max(1, min(self.calls, int(_ROOM // heavy))) if heavy else self.calls
         if published:
             return replace(self, published=True, state=BY_SEED, extra=(), calls=calls)
-        hidden = (HIDDEN,) if self.problem.hidden_size(self.dtype, self.world) else ()
+        hidden = (HIDDEN,) if self.list_hidden_sizes() else ()
         return replace(self, state=BY_NAME, extra=(*hidden, PROBE), calls=calls)
 
     def facts(self) -> dict[str, Any]:
@@ -75,8 +79,22 @@ class Setup:
         return 1e6 * hardware.compute_speed_of_light(costs, self.dtype, platform.one_device)
 
     def find_size(self, trial: Trial) -> Size:
-        hidden = self.problem.hidden_size(self.dtype, self.world) if trial.kind is TrialKind.HIDDEN else None
-        return hidden or self.size
+        if trial.kind is not TrialKind.HIDDEN:
+            return self.size
+        return self.hidden or next(iter(self.list_hidden_sizes()), self.size)
+
+    def list_hidden_sizes(self) -> tuple[Size, ...]:
+        return self.problem.list_hidden_sizes(self.dtype, self.world)
+
+    def draw_hidden_size(self, seeds: Seeds, judgement: int) -> "Setup":
+        """Return this setup with the hidden size of one judgement.
+
+        It is one of a few, so that expected results can be kept. The few are another secret choice in each judge.
+        """
+        sizes, place = self.list_hidden_sizes(), (self.problem.stem, self.dtype, self.world)
+        few = seeds.random(*place, "hidden sizes").sample(sizes, min(_FEW_SIZES, len(sizes)))
+        chosen = seeds.random(*place, "hidden size", judgement).choice(few) if few else None
+        return replace(self, hidden=chosen)
 
     def case(self, rank: int, trial: Trial) -> Case:
         """Return a rank's case in a trial, without seeds."""
@@ -95,7 +113,3 @@ class Setup:
         """Whether a trial draws whole numbers."""
         last = min(WHOLE_TRIAL, self.trials - 1)
         return self.problem.exact_sums and trial.kind is TrialKind.CHECK and trial.index == last
-
-    def is_sent(self, trial: Trial) -> bool:
-        """Whether the judge draws the inputs of a trial itself: a seed is of use only to other ranks."""
-        return trial.kind is TrialKind.HIDDEN and self.world > 1

@@ -12,16 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pkb.base.atomic import write_whole
+from pkb.base.foreign_files import RECORD_BYTES, make_own_folder, parse_json, read_own_file
 from pkb.base.paths import find_cache_folder
+from pkb.base.printable import clean_line
 from pkb.base.schema import dump, parse
 from pkb.errors import UsageError
 from pkb.platforms import Platform
 from pkb.protocol.compile_modes import EAGER, mode_of
 from pkb.provenance import describe_environment
-from pkb.record import Environment
+from pkb.record import Environment, Facts, Figure, Interval, Microseconds, Spans
 from pkb.runs import Damage, describe_damage, find_problem_number
 from pkb.settings import RIGORS
 
@@ -36,6 +38,19 @@ _FIGURES = re.compile(r"\[\n[-+eE\d\s.,\[\]]+\]")
 """Matches nested lists of numbers, which go on one line; a text in JSON has no line breaks."""
 _TIMES = {"us", "blocks_us"}
 _COMPILED_TIMES = _TIMES | {"eager_us", "compile_s"}
+_KINDS: dict[str, Any] = {
+    "failed": str,
+    "when": str,
+    "rigor": str,
+    "us": Microseconds,
+    "eager_us": Microseconds,
+    "compile_s": Figure,
+    "interval": Interval,
+    "blocks_us": Spans,
+    "eager_blocks_us": Spans,
+}
+"""The types of a mode's fields; all others are only kept."""
+_WORLD = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -61,7 +76,9 @@ class StoredTimes:
     def name(self) -> str:
         posed = self.posed
         drawn = "" if posed["inputs"] == "sound" else f"-{posed['inputs']}"
-        return f"{self.problem}-{posed['size']}-{posed['dtype']}-w{posed['world']}{drawn}.json"
+        # The name of a size comes from a problem's file.
+        size = re.sub(r"[^\w.-]+", "-", posed["size"])
+        return f"{self.problem}-{size}-{posed['dtype']}-w{posed['world']}{drawn}.json"
 
     def find_path(self, store: Path) -> Path:
         hardware = re.sub(r"[^\w.]+", "-", self.machine["hardware"]).strip("-")
@@ -89,6 +106,7 @@ class StoredTimes:
         """Write the file, and return its path."""
         path = self.find_path(store)
         text = json.dumps(dump(self) | {"fingerprint": self.fingerprint}, indent=1)
+        make_own_folder(path.parent)
         write_whole(path, _FIGURES.sub(lambda found: "".join(found[0].split()), text) + "\n")
         return path
 
@@ -131,7 +149,7 @@ def describe_machine(platform: Platform, world: int) -> dict[str, str]:
 def read_times(path: Path) -> StoredTimes | Damage | None:
     """Return the content of a file; None where there is no file."""
     try:
-        return _parse_times(path, json.loads(path.read_text()))
+        return _parse_times(path, parse_json(read_own_file(path, RECORD_BYTES)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, RecursionError) as error:
@@ -166,13 +184,29 @@ def _parse_times(path: Path, fields: Any) -> StoredTimes:
     if fields.get("schema") != SCHEMA:
         raise ValueError(f"its schema is {fields.get('schema')} and this pkb reads {SCHEMA}; time the reference again")
     found = parse(StoredTimes, {name: value for name, value in fields.items() if name != "fingerprint"})
+    if not _WORLD.fullmatch(found.posed["world"]):
+        raise ValueError("its posed.world is no number of ranks")
+    if "hardware" not in found.machine:
+        raise ValueError("its machine has no 'hardware'")
     if (path.parent.name, path.name) != (found.fingerprint, found.name):
         raise ValueError(f"its content belongs in {found.fingerprint}/{found.name}")
     for mode, times in found.modes.items():
         needed = {"when", "rigor"} | ({"failed"} if "failed" in times else _TIMES if mode == EAGER else _COMPILED_TIMES)
         if lacking := needed - times.keys():
-            raise ValueError(f"its mode {mode} has no {', '.join(sorted(lacking))}")
+            raise ValueError(f"its mode {clean_line(mode, 80)} has no {', '.join(sorted(lacking))}")
+        _check_mode(mode, times)
     return found
+
+
+def _check_mode(mode: str, times: dict[str, Any]) -> None:
+    """Raise ValueError, which names the field, where a mode's times have another form."""
+    place = f"modes[{clean_line(mode, 80)!r}]"
+    for name, kind in _KINDS.items():
+        if name in times:
+            parse(kind, times[name], f"{place}.{name}")
+    if not times.get("blocks_us", [0]):
+        raise ValueError(f"{place}.blocks_us is empty")
+    parse(cast(Any, Facts), {name: value for name, value in times.items() if name not in _KINDS}, place)
 
 
 def _explain_refusal(store: Path, here: StoredTimes) -> str:

@@ -1,5 +1,6 @@
 """Timed blocks: the worlds that take turns while a candidate is timed, and what one block looks like."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,8 +24,12 @@ from pkb.trial import Trial, TrialKind
 _MEMORY_SHARE = 0.25
 _LEAST_SPIN_S, _MOST_SPIN_S = 3e-4, 0.25
 _VOIDS = 2
-_FIRST_CALLS = 3
-"""CUDA graphs are recorded in the second call and first replayed in the third."""
+_FIRST_CALLS, _SHORT_CALLS = 3, 2
+"""CUDA graphs are recorded in the second call and first replayed in the third. A short block follows: of a call that
+takes very long, and says otherwise, the judge wants to know before it orders many."""
+_LEAST_SHARE, _MORE_WARM_UP = 0.75, 1.5
+"""A block has at least this share of the rigor's calls, and a warm-up at the most this many times the rigor's. The
+judge's secret picks the numbers: nobody can tell by counting calls which phase a call belongs to."""
 _PADS = ((1 << 20) - 512, 10 * (1 << 20) - 512)
 """Bytes. Torch puts two of either size into a segment of its memory, small or large, and leaves no gap."""
 _MOST_PADS, _PADS_SHARE = 31, 0.25
@@ -55,7 +60,9 @@ class BlockPlan:
         share = _MEMORY_SHARE * min(answer.free_bytes for answer in answers) / (worlds * setup.world)
         room = max(1, int(share / max(heaviest, 1)))
         pads = min(_MOST_PADS, int(_PADS_SHARE * share / sum(_PADS)))
-        return cls(min(rigor.calls_per_block, room), room, answers[0].cache_bytes, rigor.warm_cache, pads)
+        most = min(rigor.calls_per_block, room)
+        calls = seeds.random("calls of a block").randint(math.ceil(_LEAST_SHARE * most), most)
+        return cls(calls, room, answers[0].cache_bytes, rigor.warm_cache, pads)
 
     @property
     def flush(self) -> bool:
@@ -80,8 +87,6 @@ class TimedWorld:
         """Seconds that the device spins before a block, and seconds that the host takes to queue one."""
         self.spans: Spans = []
         self.queued: list[bool] = []
-        self.kept: list[int] = []
-        """Calls of the last block whose outputs every rank still has."""
         self.warmed = 0
         self.settling_s = 0.0
         """Seconds that the first calls took beyond later ones: mostly compiling."""
@@ -93,27 +98,42 @@ class TimedWorld:
         """How many more blocks may be dropped since the host was too slow: few, as a candidate reports that itself."""
         self.last_host_s = 0.0
         """Seconds that the slowest rank's host took to queue the last block."""
+        self.last_us = 0.0
+        """A call's time in the last block, whether that block counts or not."""
+        self.unclaimed_us = 0.0
+        """Microseconds per call of the last block that the judge saw pass, and that no rank claims for its call."""
+        self.first_s = 0.0
+        """Seconds that the first calls took."""
+
+    def settle(self, seconds: float, trial: Trial = TIMED) -> None:
+        """Make the first calls, in which compilers are at work, and time a short block."""
+        calls = min(_SHORT_CALLS, self.plan.calls)
+        draw_inputs(self.world, replace(self.setup, calls=calls), self.seeds, trial)
+        self.first_s = self._warm_up(_FIRST_CALLS, seconds)
+        self._time(calls)
 
     def warm_up(self, rigor: Rigor, seconds: float, trial: Trial = TIMED) -> None:
         """Let compilers, caches and clocks settle; then measure how long the host takes to queue a block."""
+        if not self.warmed:
+            self.settle(seconds, trial)
         draw_inputs(self.world, self.setup, self.seeds, trial)
-        first_s = self._warm_up(_FIRST_CALLS, seconds)
         # What is compiled in the first calls does not shorten the rest.
         end = time.monotonic() + rigor.warm_up_s
-        while self.warmed < rigor.warm_up and time.monotonic() < end:
-            self._warm_up(min(self.plan.calls, rigor.warm_up - self.warmed), seconds)
+        wanted = int(rigor.warm_up * self.seeds.random("warm-up calls").uniform(1, _MORE_WARM_UP))
+        while self.warmed < wanted and time.monotonic() < end:
+            self._warm_up(min(self.plan.calls, wanted - self.warmed), seconds)
         # Cores of the host differ, and a process stays on its core for long: on the same core, no world is slower.
         self.pin(True)
         # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
-        self._time(keep_from=0)
+        self._time(self.plan.calls)
         self.host_s = self.last_host_s
         self.spin_s = self._find_lead(call_s=0.0)
-        self._time(keep_from=0)
-        self.warm_us = compute_block_times(self.spans)[-1]
+        self._time(self.plan.calls)
+        self.warm_us = self.last_us
         self.keeps_ahead = self.queued[-1]
         # Calls that wait for the device wait for the spin, too.
         self._spin_for_host(self.last_host_s - (0.0 if self.keeps_ahead else min(self.spin_s, self.last_host_s)))
-        self.settling_s = max(0.0, first_s - _FIRST_CALLS * self.warm_us / 1e6)
+        self.settling_s = max(0.0, self.first_s - _FIRST_CALLS * self.warm_us / 1e6)
         self.forget()
 
     def pin(self, pinned: bool) -> None:
@@ -162,7 +182,7 @@ class TimedWorld:
     def time_block(self, trial: Trial) -> None:
         """Draw the inputs of a block and time it."""
         draw_inputs(self.world, self.setup, self.seeds, trial, pads=self._choose_pads(trial))
-        self._time(self.seeds.random("keep", trial.kind, trial.index).randrange(self.plan.calls))
+        self._time(self.plan.calls)
 
     def _choose_pads(self, trial: Trial) -> list[int]:
         """Return bytes to allocate first, so that arguments lie elsewhere in each block: on an H200 that matters."""
@@ -172,22 +192,24 @@ class TimedWorld:
         whole = [count for count in _PADS for _ in range(draw.randint(0, self.plan.pads))]
         return [*whole, *(draw.randrange(1, count) for count in _PADS)]
 
-    def _time(self, keep_from: int) -> None:
-        order = m.TimeBlock(self.spin_s, self.plan.flush, keep_from)
+    def _time(self, calls: int) -> None:
+        """Time the prepared calls, of which there are `calls`."""
+        start = time.perf_counter()
+        order = m.TimeBlock(self.spin_s, self.plan.flush)
         answers: list[m.BlockTimes] = self.world.ask(order, "timing", self.setup.limits.trial_s)
+        seen_us = 1e6 * (time.perf_counter() - start)
         for rank, answer in enumerate(answers):
-            if len(answer.ns) != self.plan.calls or not all(ns > 0 for ns in answer.ns):
+            if len(answer.ns) != calls or not all(ns > 0 for ns in answer.ns):
                 raise describe_garbled_answer(self.world.blame, rank, "timing")
             if answer.odd:
                 words = f"rank {rank} returned {answer.odd[:200]} in a timed call; return plain torch.Tensors"
                 raise Wrong(words, check="timed-type", rank=rank)
-        self.kept = sorted(set.intersection(*({*answer.kept} for answer in answers)))
-        if not self.kept:
-            raise describe_garbled_answer(self.world.blame, 0, "timing")
         self.queued.append(all(answer.queued for answer in answers))
         self.last_host_s = max(answer.host_s for answer in answers)
         spans = np.array([answer.ns for answer in answers]) / 1000
+        self.unclaimed_us = (seen_us - float(spans.max(axis=0).sum())) / calls
         self.spans.append(spans.T.round(3).tolist())
+        self.last_us = compute_block_times(self.spans[-1:])[0]
 
     def find_spin(self, calls: int) -> float:
         """Return the seconds to spin while this many calls are queued."""

@@ -2,9 +2,12 @@
 
 The judge orders runs of calls: inputs that nobody could know are drawn, the calls made, and all results digested under
 a key that is sent when the calls are said to be done. The trusted reference world does the same in turn, which shows
-how long drawing and digesting take. Some of what was digested is fetched afterwards, and must be right.
+how long drawing and digesting take. Of every run one result is fetched afterwards: it must be what was digested, and
+right. What counts is a typical run, so that being lazy in a few of them gains nothing.
 """
 
+import math
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +15,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from pkb.failure import Failure
-from pkb.judge.setup.drawing import describe_calls, describe_case
+from pkb.judge.correctness.orders import PosedCalls
+from pkb.judge.setup.seeds import Seeds
 from pkb.judge.timing.blocks import TimedWorld
 from pkb.judge.worlds.rank_failures import describe_garbled_answer
 from pkb.protocol import messages as m
@@ -22,9 +26,17 @@ from pkb.trial import Trial, TrialKind
 
 _REPEATS, _REPEATS_OF_LONG = 6, 3
 _FACTOR = 1.5
+_NOISE_FACTOR, _NOISE_CAP = 4.0, 0.5
+"""Of the typical deviations of both worlds, what is allowed for; at the most this share of the claim, or of what the
+harness needs if that is more. A candidate that varies on purpose gains no more."""
+_OVERWHELMING, _OVERWHELMING_US = (math.inf, 100.0, 10.0), 250_000.0
+"""How many times what is allowed must be exceeded in all of one, two, or three and more runs to end the matter; and how
+much longer than the reference's each of them must have been: short runs may as well be repeated."""
+_LEAST_SHARE = 0.75
+"""Of the planned calls of a run, the judge's secret takes at least this share."""
 _LENGTH_US, _LONG_US = 2000.0, 1000.0
 """The planned length of a run; and the length of a call from which the host's jitter hardly counts."""
-_LEAST, _FIRST, _MOST = 2, 8, 64
+LEAST_CALLS, _FIRST, _MOST = 2, 8, 64
 """Calls in a run: at least, in the first run, and at most, so that a launch queue holds them."""
 _OVERLONG = 4.0
 """A run that takes this many times the planned length more than the reference's is followed by short ones."""
@@ -35,15 +47,16 @@ _PHASE = "timing by the judge's clock"
 
 @dataclass(frozen=True)
 class Span:
-    """Microseconds per call in the shortest of several runs, and how much longer the next one was."""
+    """Microseconds per call in a typical run, and the typical deviation from it."""
 
     us: float
     noise_us: float
 
     @classmethod
     def of(cls, runs: "Sequence[ClockRun]") -> "Span":
-        first, second = sorted(run.us / run.calls for run in runs)[:2]
-        return cls(first, second - first)
+        found = [run.us / run.calls for run in runs]
+        typical = statistics.median(found)
+        return cls(typical, statistics.median(abs(us - typical) for us in found))
 
 
 @dataclass(frozen=True)
@@ -70,26 +83,31 @@ def list_trials(claimed_us: float, attempt: int) -> list[Trial]:
     return [Trial(TrialKind.CLOCK, attempt * _REPEATS + k) for k in range(count)]
 
 
+def vary_calls(planned: int, seeds: Seeds, trial: Trial) -> int:
+    """Return a number of calls that nobody can foresee, and that is not much less than planned."""
+    least = max(min(planned, LEAST_CALLS), math.ceil(_LEAST_SHARE * planned))
+    return seeds.random("calls of a run", trial.index).randint(least, planned)
+
+
 def choose_calls(claimed_us: float, room: int, ours: Sequence[ClockRun], theirs: Sequence[ClockRun]) -> int:
-    """Return how many calls to make in one run, given the claimed time, the memory available, and earlier runs."""
-    planned = int(max(1, min(room, _MOST, max(_LEAST, _LENGTH_US / max(claimed_us, 1.0)))))
+    """Return how many calls to plan for one run, given the claimed time, the memory available, and earlier runs."""
+    planned = int(max(1, min(room, _MOST, max(LEAST_CALLS, _LENGTH_US / max(claimed_us, 1.0)))))
     if not theirs:
         return min(planned, _FIRST)
     excess_us = max((their.us - our.us) / their.calls for our, their in zip(ours, theirs, strict=True))
     is_overlong = planned * excess_us > _OVERLONG * max(_LENGTH_US, planned * claimed_us)
-    return min(planned, _LEAST) if is_overlong else planned
+    return min(planned, LEAST_CALLS) if is_overlong else planned
 
 
 def run_calls(world: TimedWorld, trial: Trial, count: int, spin_s: float) -> ClockRun:
     """Make `count` calls and digest their results under the judge's clock."""
-    setup, seconds = world.setup, world.setup.limits.trial_s
-    case = describe_case(setup, trial)
-    orders = [
-        m.RunUntimed(case, describe_calls(setup, world.seeds, trial, rank, count), spin_s)
-        for rank in range(world.world.size)
-    ]
+    seconds = world.setup.limits.trial_s
+    posed = PosedCalls.of(world.setup, world.seeds, [(trial, call) for call in range(count)])
+    orders = [posed.make_order(m.RunUntimed, rank, spin_s=spin_s) for rank in range(world.world.size)]
+    tensors = posed.tensors
     start = time.perf_counter()
-    world.world.ask(lambda rank: orders[rank], _PHASE, seconds)
+    world.world.send(lambda rank: orders[rank], tensors)
+    world.world.collect(m.RunUntimed, _PHASE, seconds)
     key = world.seeds.of("digest", trial.kind, trial.index)
     answers: list[m.DigestList] = world.world.ask(m.DigestResults(key), _PHASE, seconds)
     us = 1e6 * (time.perf_counter() - start)
@@ -101,7 +119,21 @@ def run_calls(world: TimedWorld, trial: Trial, count: int, spin_s: float) -> Clo
 
 def is_borne_out(claimed_us: float, seen: Span, harness: Span, slack_us: float) -> bool:
     """Whether the judge's clock agrees with the time that the candidate's process claims."""
-    return seen.us - harness.us <= _FACTOR * claimed_us + slack_us + seen.noise_us + harness.noise_us
+    return seen.us - harness.us <= _find_allowance(claimed_us, seen, harness, slack_us)
+
+
+def is_overwhelming(claimed_us: float, harness: Span, slack_us: float, runs: "Sequence[ClockRun]") -> bool:
+    """Whether all runs of a candidate took so much longer than it claims that no further look can change that."""
+    factor = _OVERWHELMING[min(len(runs), len(_OVERWHELMING)) - 1]
+    most_us = factor * _find_allowance(claimed_us, Span(0.0, math.inf), harness, slack_us)
+    excesses_us = [run.us / run.calls - harness.us for run in runs]
+    are_long = all(run.calls * us > _OVERWHELMING_US for run, us in zip(runs, excesses_us, strict=True))
+    return are_long and min(excesses_us) > most_us
+
+
+def _find_allowance(claimed_us: float, seen: Span, harness: Span, slack_us: float) -> float:
+    noise_us = _NOISE_FACTOR * (seen.noise_us + harness.noise_us)
+    return _FACTOR * claimed_us + slack_us + min(noise_us, _NOISE_CAP * max(claimed_us, harness.us))
 
 
 def describe_false_claim(claimed_us: float, seen: Span, harness: Span) -> Failure:

@@ -5,9 +5,12 @@ import os
 import re
 import select
 import threading
+import time
 
 _KEPT = 64 << 10
 _CHUNK = 64 << 10
+_CLOSE_S = 1.0
+"""Seconds to read what is left when the log is closed: a stray process may write for ever."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 _OURS = re.compile(r"/pkb/|/torch/|/triton/|/python3|<frozen")
 
@@ -29,20 +32,26 @@ class Logs:
 
     def _drain(self) -> None:
         open_fds = dict(self._fds)
-        closing = False
-        while open_fds:
-            # Once closing, take only what is there: a stray process may hold its end open for ever.
-            readable, _, _ = select.select([*open_fds, self._wake], [], [], 0 if closing else None)
-            closing = closing or self._wake in readable
-            ready = [fd for fd in readable if fd in open_fds]
-            if closing and not ready:
-                break
-            for fd in ready:
-                data = os.read(fd, _CHUNK)
-                if not data:
-                    del open_fds[fd]
-                else:
-                    self._keep(open_fds[fd], data)
+        poll = select.poll()
+        for fd in (*open_fds, self._wake):
+            poll.register(fd, select.POLLIN)
+        while open_fds and self._wake not in self._read_once(poll, open_fds):
+            pass
+        # Now that the log is closed, take only what is there: a stray process may hold its end open for ever.
+        deadline = time.monotonic() + _CLOSE_S
+        while open_fds and time.monotonic() < deadline and self._read_once(poll, open_fds, 0) - {self._wake}:
+            pass
+
+    def _read_once(self, poll: select.poll, open_fds: dict[int, int], timeout: int | None = None) -> set[int]:
+        """Read from the logs that have something to read; return all descriptors that had."""
+        ready = {fd for fd, _ in poll.poll(timeout)}
+        for fd in ready & open_fds.keys():
+            if data := os.read(fd, _CHUNK):
+                self._keep(open_fds[fd], data)
+            else:
+                poll.unregister(fd)
+                del open_fds[fd]
+        return ready
 
     def _keep(self, rank: int, data: bytes) -> None:
         room = _KEPT - len(self._heads[rank])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pkb.failure import Failure
 from pkb.judge.worlds.nursery import Nursery
-from pkb.judge.worlds.sandboxed import Sandbox
+from pkb.judge.worlds.sandboxed import Sandbox, is_place_closed
 from pkb.judge.worlds.world import World
 from pkb.record import Verdict
 from pkb.settings import Limits
@@ -26,7 +26,7 @@ class WorldPool:
 
     def begin(self, size: int, timed: bool, reference_known: bool) -> None:
         """Prepare for a judgement: drop what the last candidate could have reached, fork what this one needs."""
-        if (self.sandbox.is_proved and self.sandbox.facts.processes != "closed") or size != self._size:
+        if (self.sandbox.is_proved and not is_place_closed(self.sandbox.facts, "processes")) or size != self._size:
             self.drop()
         self._size, self._timed = size, timed
         if self.nursery.platform.count_spare_worlds(size):
@@ -68,6 +68,11 @@ class WorldPool:
         """Kill all waiting worlds."""
         while waiting := self.references or self.candidates:
             waiting.pop().end(kill=True)
+
+    def abandon(self) -> None:
+        """Let go of all waiting worlds, whose nursery is lost."""
+        while waiting := self.references or self.candidates:
+            waiting.pop().abandon()
 
     def _finish_forks(self) -> None:
         """Wait until all waiting worlds have started; drop those that fail: their turn has not come."""

@@ -5,17 +5,19 @@
 
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from pkb.base.exception_names import KNOWN_NAMES
 from pkb.failure import Failure
 from pkb.protocol.messages import ErrorReport
 from pkb.record import Verdict
 
-_MOST_LINES, _MOST_TEXT = 40, 4000
-
 
 def describe_error(blame: Verdict, rank: int, phase: str, error: ErrorReport) -> Failure:
-    """Return the failure of a rank that reported an exception."""
+    """Return the failure of a rank that reported an exception; a type that no library has is named in the message."""
+    if error.type not in KNOWN_NAMES:
+        error = replace(error, type="Exception", message=f"{error.type}: {error.message}")
     facts: dict[str, Any] = {name: value for name, value in vars(error).items() if value or name in ("type", "message")}
     if error.type == "BuildError":
         reason = f"{error.message}; all errors are in the evidence"
@@ -43,7 +45,8 @@ def _describe_code(code: int | None) -> str:
         return "closed its channel"
     if code < 0:
         named = -code in {*signal.Signals}
-        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
+        hint = " (its shared memory may be full)" if -code == signal.SIGBUS else ""
+        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}{hint}"
     return f"exited with code {code}"
 
 
@@ -62,6 +65,24 @@ def describe_hang(blame: Verdict, phase: str, seconds: float, stacks: Mapping[in
     )
 
 
+def describe_overuse(blame: Verdict, phase: str, overuse: str) -> Failure:
+    """Return the failure of a world that was killed because it exceeded a limit."""
+    reason = f"the ranks' processes {overuse}, and were ended in {phase}; use less, or choose a smaller --size"
+    return Failure(blame, reason, phase=phase, check="quota")
+
+
+def describe_overrun(blame: Verdict, phase: str, seconds: float) -> Failure:
+    """Return the failure of ranks that were in time again and again, and took too long in all."""
+    return Failure(
+        Verdict.HANG if blame is Verdict.CRASH else blame,
+        f"its ranks have taken more than {seconds:g} s in all before {phase}; make calls shorter, choose a smaller "
+        "--size, or raise --timeout",
+        phase=phase,
+        check="total-time",
+        seconds=seconds,
+    )
+
+
 def describe_flood(blame: Verdict, rank: int, limit_mib: int, log: str) -> Failure:
     """Return the failure of a rank that printed too much."""
     return Failure(
@@ -73,8 +94,8 @@ def describe_flood(blame: Verdict, rank: int, limit_mib: int, log: str) -> Failu
     )
 
 
-def describe_garbled_answer(blame: Verdict, rank: int, phase: str) -> Failure:
-    """Return the failure of a rank whose answer is not of the agreed form."""
+def describe_garbled_answer(blame: Verdict, rank: int, phase: str, cause: object = "") -> Failure:
+    """Return the failure of a rank whose answer is not of the agreed form; `cause` says in what way."""
     return Failure(
         blame,
         f"rank {rank} broke the judge's protocol ({phase}); a candidate must leave file descriptors alone that it "
@@ -82,21 +103,5 @@ def describe_garbled_answer(blame: Verdict, rank: int, phase: str) -> Failure:
         rank=rank,
         phase=phase,
         check="protocol",
+        cause=str(cause),
     )
-
-
-def parse_error(said: Mapping[str, Any]) -> ErrorReport:
-    """Return what a rank reports about an exception as plain printable text: a candidate may have written it."""
-    lists = {name: [_clean_text(line) for line in _clip_list(said.get(name))] for name in ("traceback", "errors")}
-    advice = _clean_text(said.get("advice")) or None
-    return ErrorReport(_clean_text(said.get("type")), _clean_text(said.get("message")), advice=advice, **lists)
-
-
-def _clip_list(value: Any) -> list[Any]:
-    return value[:_MOST_LINES] if isinstance(value, list) else []
-
-
-def _clean_text(value: Any) -> str:
-    """Return one line of plain text, whatever the value is."""
-    text = value[:_MOST_TEXT] if isinstance(value, str) else ""
-    return "".join(char if char.isprintable() else " " for char in text)

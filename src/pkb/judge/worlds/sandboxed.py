@@ -24,13 +24,16 @@ _ATTEMPTS = (
     ("off", "off"),
 )
 """From strong to weak: the level, and what the nursery does for it. Bubblewrap holds the nursery itself."""
-_PLACES = ("network", "files", "shared_memory", "processes")
+PLACES = ("network", "keyring", "files", "shared_memory", "memory", "writing", "processes")
+"""What the facts of a sandbox speak of: what is closed to a candidate, or limited."""
+_AROUND = dict.fromkeys(("network", "files", "shared_memory", "processes"), "closed by bubblewrap")
 _SWITCHES = {
     "kernel/unprivileged_userns_clone": ("0", "1"),
     "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
     "user/max_user_namespaces": ("0", "10000"),
 }
 """Settings by which systems forbid user namespaces: what forbids, and what allows them."""
+_BWRAP_PROFILE = Path("/etc/apparmor.d/bwrap-userns-restrict")
 
 
 class Sandbox:
@@ -84,7 +87,7 @@ class Sandbox:
 
     def _prove(self, level: str, world: World) -> None:
         self._proved = True
-        around = dict.fromkeys(_PLACES, "closed") if level == "bubblewrap" else {}
+        around = _AROUND if level == "bubblewrap" else {}
         self.facts = SandboxFacts(level, **(world.sandbox | around), refused=dict(self._refused))
         if level == "limits":
             # At the other levels the kernel keeps candidates from reading this process's memory.
@@ -98,8 +101,11 @@ class Sandbox:
     def _find_nursery(self, level: str, plain: Nursery) -> Nursery:
         if level != "bubblewrap":
             return plain
+        if self._wrapped and self._wrapped.has_ended:
+            self.close()
         if self._wrapped is None:
             self._wrapped = _start_wrapped_nursery(plain.platform)
+            self._wrapped.hidden = plain.hidden
         return self._wrapped
 
     def close(self) -> None:
@@ -113,10 +119,8 @@ def is_closed(facts: SandboxFacts) -> bool:
     return facts.level in CLOSED_LEVELS
 
 
-def describe_sandbox(facts: SandboxFacts) -> str:
-    """Return what is closed in one line."""
-    closed = [place.replace("_", " ") for place in _PLACES if getattr(facts, place) == "closed"]
-    return f"{facts.level}: {', '.join(closed) or 'nothing'} closed"
+def is_place_closed(facts: SandboxFacts, place: str) -> bool:
+    return (getattr(facts, place) or "").startswith("closed")
 
 
 def advise() -> str:
@@ -127,7 +131,9 @@ def advise() -> str:
     for name, (forbids, allows) in _SWITCHES.items():
         setting = Path("/proc/sys", name)
         if setting.exists() and setting.read_text().strip() == forbids:
-            return f"run `sudo sysctl {name.replace('/', '.')}={allows}`, or {package}"
+            # Where AppArmor forbids user namespaces, it forbids them to bubblewrap too, unless a profile allows them.
+            may_help = _BWRAP_PROFILE.exists() or "apparmor" not in name
+            return f"run `sudo sysctl {name.replace('/', '.')}={allows}`" + (f", or {package}" if may_help else "")
     return f"{package}; a container needs --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
 
 
@@ -152,12 +158,16 @@ def _make_command(program: str, folders: list[Path], platform: Platform) -> list
     options = ["--unshare-all", "--proc", "/proc", "--dev", "/dev"]
     for folder in view.PRIVATE_FOLDERS:
         options += ["--tmpfs", folder]
-    for path in view.list_readable_paths():
-        kind = "--symlink" if os.path.islink(path) else "--ro-bind"
-        options += [kind, os.readlink(path) if os.path.islink(path) else path, path]
+    # Its own modules too: the nursery starts inside. Ranks see less of them where Landlock closes files inside.
+    for path, is_shown in view.list_rules(view.Ours.PROGRAM, hidden=list(map(str, folders))):
+        options += _bind_read_only(path) if is_shown else ["--tmpfs", path]
     for path in sorted([*map(str, folders), *platform.list_writable_paths(folders[0])]):
         options += ["--dev-bind", path, path]
     return [program, *options, "--remount-ro", "/"]
+
+
+def _bind_read_only(path: str) -> list[str]:
+    return ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
 
 
 def _refuse(why: str) -> Failure:

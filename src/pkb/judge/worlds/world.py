@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import secrets
 import select
-import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -15,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pkb.base.removal import remove_tree
 from pkb.base.schema import SchemaError
 from pkb.failure import Failure
+from pkb.judge.worlds import gate
 from pkb.judge.worlds.logs import Logs
 from pkb.judge.worlds.nursery import Nursery
 from pkb.judge.worlds.rank_failures import (
@@ -25,15 +28,20 @@ from pkb.judge.worlds.rank_failures import (
     describe_flood,
     describe_garbled_answer,
     describe_hang,
-    parse_error,
+    describe_overrun,
+    describe_overuse,
 )
 from pkb.protocol import messages as m
 from pkb.protocol.channel import Channel, ChannelClosed, ChannelGarbled
+from pkb.protocol.profile_files import name_trace
 from pkb.record import Verdict
 from pkb.settings import Limits
 
+_NUMBER_BITS = 53
 _TICK_S = 0.1
 _STACKS_S = 0.4
+_LEAVE_S = 0.1
+"""An order to leave fits into a socket at once, unless its rank does not read."""
 
 A = TypeVar("A", bound=m.Answer)
 
@@ -57,47 +65,68 @@ class World:
         """The verdict when a rank misbehaves: CRASH for candidates, ENVIRONMENT for references."""
         self.number = nursery.new_world()
         self.folder = nursery.folder / f"world-{self.number}"
+        self.work = self.folder / "work"
+        """Where the ranks write. In namespaces they have another folder there, which the judge does not see."""
         self.shared = nursery.shared / f"world-{self.number}"
         self.build_folder = nursery.folder / f"build-{self.number}" if builds else None
         """Where a world of one builder compiles. It outlives the world: libraries are taken from it when no process can
         change them any more, and the caller removes it."""
         self.started = self.ended = False
+        self._used_s = 0.0
+        """Seconds that the judge has spent on sending to the ranks and on waiting for them."""
+        self._unanswered: list[deque[int]] = [deque() for _ in range(size)]
+        """By rank, the numbers of orders that were sent and not answered yet."""
         self.sandbox: dict[str, Any] = {}
         """What is closed to its ranks."""
         self._spawn(sandbox)
 
     def _spawn(self, sandbox: str) -> None:
-        folders = [folder for folder in (self.folder, self.shared, self.build_folder) if folder]
-        for folder in folders:
-            folder.mkdir()
-        pairs = [socket.socketpair() for _ in range(self.size)]
-        pipes = [os.pipe() for _ in range(self.size)]
-        self.channels = [Channel(ours) for ours, _ in pairs]
-        self.logs = Logs([read for read, _ in pipes], self.limits.log_bytes)
-        theirs = [fd for (_, sock), (_, write) in zip(pairs, pipes, strict=True) for fd in (sock.fileno(), write)]
-        answer = cast(m.Spawned, self.nursery.order(self._describe_spawn(sandbox), theirs))
-        for (_, sock), (_, write) in zip(pairs, pipes, strict=True):
-            sock.close()
-            os.close(write)
+        # Whatever fails in between, a full disk or a nursery that has gone, nothing of a world that never was stays.
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._remove_folders)
+            for folder in (self.folder, self.work, self.shared, self.build_folder):
+                if folder:
+                    folder.mkdir()
+            for rank in range(self.size):
+                (self.folder / name_trace(rank)).touch()
+            theirs = self._open_streams(undo)
+            try:
+                answer = cast(m.Spawned, self.nursery.order(self._describe_spawn(sandbox), theirs))
+            finally:
+                for fd in theirs:
+                    os.close(fd)
+            undo.pop_all()
         if answer.refused:
             self.end(kill=True)
             raise Failure(Verdict.ENVIRONMENT, answer.refused, check="sandbox")
         self.sandbox = answer.sandbox
 
+    def _open_streams(self, undo: contextlib.ExitStack) -> list[int]:
+        """Open a channel and a log for each rank; return the ranks' ends, each rank's channel before its log."""
+        pairs = [socket.socketpair() for _ in range(self.size)]
+        self.channels = [Channel(ours) for ours, _ in pairs]
+        with contextlib.ExitStack() as pipes:
+            ends = [_open_pipe(pipes) for _ in range(self.size)]
+            self.logs = Logs([read for read, _ in ends], self.limits.log_bytes)
+            pipes.pop_all()
+        undo.callback(self._close_streams)
+        return [fd for (_, sock), (_, write) in zip(pairs, ends, strict=True) for fd in (sock.detach(), write)]
+
     def _describe_spawn(self, sandbox: str) -> m.Spawn:
         platform = self.nursery.platform
-        builds = [str(self.build_folder)] if self.build_folder else []
         return m.Spawn(
             world=self.number,
             size=self.size,
             platform=platform.name,
             folder=str(self.folder),
+            work=str(self.work),
             shared=str(self.shared),
             memory=self.limits.memory_bytes or platform.compute_memory_limit(self.size),
-            builds=bool(builds),
+            build_folder=str(self.build_folder or ""),
             for_candidate=self.blame is Verdict.CRASH,
             sandbox=sandbox,
-            exposed=[*platform.list_writable_paths(self.nursery.folder), *builds],
+            exposed=platform.list_writable_paths(self.nursery.folder),
+            hidden=sorted(self.nursery.hidden),
         )
 
     def start(self) -> None:
@@ -133,12 +162,25 @@ class World:
         return self.collect(order, phase, seconds)
 
     def send(self, order: m.Order | Callable[[int], m.Order], tensors: Sequence[Sequence[Tensor]] = ()) -> None:
-        """Send every rank its order, and its tensors if there are any. `collect` must follow before the next order."""
+        """Send every rank its order, and its tensors if there are any. `collect` must follow before the next order.
+
+        Raise Failure when a rank does not read what it is sent within the time of a trial.
+        """
+        seconds = self.limits.trial_s
+        deadline = time.monotonic() + seconds
         for rank, channel in enumerate(self.channels):
-            # A rank that has gone is noticed while collecting, with its exit status.
-            with contextlib.suppress(ChannelClosed):
-                message = order if isinstance(order, m.Order) else order(rank)
-                channel.send(m.encode(message), tensors[rank] if tensors else ())
+            message = order if isinstance(order, m.Order) else order(rank)
+            # Drawn, so that no rank can answer an order that it has not received.
+            number = secrets.randbits(_NUMBER_BITS)
+            self._unanswered[rank].append(number)
+            try:
+                with self._count_time():
+                    channel.send(m.encode(message, number), tensors[rank] if tensors else (), deadline=deadline)
+            except ChannelClosed:
+                # A rank that has gone is noticed while collecting, with its exit status.
+                continue
+            except TimeoutError:
+                raise self._describe_hang("reading what the judge sent", [rank], seconds) from None
 
     def collect(
         self, order: m.Order | type[m.Order] | Callable[[int], m.Order], phase: str, seconds: float
@@ -148,6 +190,20 @@ class World:
         return self._collect(cast(m.Order, kind).answer, phase, seconds)
 
     def _collect(self, kind: type[A], phase: str, seconds: float) -> list[A]:
+        if self.blame is Verdict.CRASH and self._used_s > self.limits.total_s:
+            raise describe_overrun(self.blame, phase, self.limits.total_s)
+        with self._count_time():
+            return self._wait_for_all(kind, phase, seconds)
+
+    @contextlib.contextmanager
+    def _count_time(self) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._used_s += time.monotonic() - start
+
+    def _wait_for_all(self, kind: type[A], phase: str, seconds: float) -> list[A]:
         deadline = time.monotonic() + seconds
         answers: dict[int, A] = {}
         while len(answers) < self.size:
@@ -170,27 +226,32 @@ class World:
 
     def _receive(self, kind: type[A], rank: int, phase: str, deadline: float, seconds: float) -> A:
         try:
-            header = self.channels[rank].receive(deadline)
-            if m.is_kind(m.ErrorReport, header):
-                raise describe_error(self.blame, rank, phase, parse_error(header))
-            return m.decode_answer(kind, header)
+            header = gate.receive_header(self.channels[rank], deadline)
+            answer = gate.parse_answer(kind, header, self._take_number(rank))
         except ChannelClosed:
             raise self._describe_exit(rank, phase) from None
         except TimeoutError:
             raise self._describe_hang(phase, [rank], seconds) from None
-        except ChannelGarbled as error:
-            raise Failure(self.blame, f"rank {rank} answered with {error} in {phase}", rank=rank, phase=phase) from None
-        except (SchemaError, RecursionError) as error:
-            raise describe_garbled_answer(self.blame, rank, phase) from error
+        except (ChannelGarbled, SchemaError) as error:
+            raise describe_garbled_answer(self.blame, rank, phase, error) from error
+        if isinstance(answer, m.ErrorReport):
+            raise describe_error(self.blame, rank, phase, answer)
+        return answer
+
+    def _take_number(self, rank: int) -> int | None:
+        """Return the number of the oldest order that this rank has not answered; None for its first message."""
+        unanswered = self._unanswered[rank]
+        return unanswered.popleft() if unanswered else None
 
     def receive_tensors(
         self, rank: int, specs: Sequence[tuple[Sequence[int], Any]], phase: str, deadline: float
     ) -> list[Tensor]:
         """Receive the tensors, by shape and dtype, that follow a rank's answer."""
         try:
-            return [self.channels[rank].receive_tensor(shape, dtype, deadline) for shape, dtype in specs]
-        except (ChannelClosed, TimeoutError) as error:
-            raise describe_garbled_answer(self.blame, rank, phase) from error
+            with self._count_time():
+                return gate.receive_tensors(self.channels[rank], specs, deadline)
+        except (ChannelClosed, SchemaError, TimeoutError) as error:
+            raise describe_garbled_answer(self.blame, rank, phase, error) from error
 
     def _raise_if_gone(self, phase: str, ranks: list[int]) -> None:
         for rank in ranks:
@@ -203,7 +264,10 @@ class World:
             raise describe_flood(self.blame, rank, self.limits.log_bytes >> 20, self.logs.tail(rank, 500))
 
     def _describe_exit(self, rank: int, phase: str) -> Failure:
-        return describe_exit(self.blame, rank, phase, self._find_exit_code(rank), self.logs.tail(rank, 2000))
+        code = self._find_exit_code(rank)
+        if overuse := self.nursery.overuse.get(self.number):
+            return describe_overuse(self.blame, phase, overuse)
+        return describe_exit(self.blame, rank, phase, code, self.logs.tail(rank, 2000))
 
     def _find_exit_code(self, rank: int) -> int | None:
         deadline = time.monotonic() + 1.0
@@ -244,10 +308,18 @@ class World:
         self.ended = True
         if not kill:
             self.leave()
-        trusted = self.blame is Verdict.ENVIRONMENT
-        answer = cast(m.ProcessList, self.nursery.order(m.EndWorld(self.number, kill, trusted)))
-        self._close()
+        try:
+            trusted = self.blame is Verdict.ENVIRONMENT
+            answer = cast(m.ProcessList, self.nursery.order(m.EndWorld(self.number, kill, trusted)))
+        finally:
+            self._close()
         return answer.command_lines
+
+    def abandon(self) -> None:
+        """Let go of ranks that end with their nursery."""
+        if not self.ended:
+            self.ended = True
+            self._close()
 
     def dismiss(self) -> None:
         """Let trusted ranks leave, without waiting for them where that takes long and disturbs nothing."""
@@ -266,14 +338,31 @@ class World:
     def leave(self) -> None:
         """Have the ranks leave, without waiting for it."""
         for channel in self.channels:
-            with contextlib.suppress(ChannelClosed):
-                channel.send(m.encode(m.Leave()))
+            with contextlib.suppress(ChannelClosed, TimeoutError):
+                channel.send(m.encode(m.Leave()), deadline=time.monotonic() + _LEAVE_S)
 
     def _close(self) -> None:
+        self._close_streams()
+        self._remove_folders()
+        for rank in range(self.size):
+            self.nursery.exits.pop((self.number, rank), None)
+        self.nursery.overuse.pop(self.number, None)
+
+    def _close_streams(self) -> None:
         for channel in self.channels:
             channel.close()
         self.logs.close()
+
+    def _remove_folders(self) -> None:
         for folder in (self.folder, self.shared):
-            shutil.rmtree(folder, ignore_errors=True)
-        for rank in range(self.size):
-            self.nursery.exits.pop((self.number, rank), None)
+            remove_tree(folder)
+        if self.build_folder and not self.started:
+            remove_tree(self.build_folder)
+
+
+def _open_pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
+    """Open a pipe whose ends the stack closes."""
+    ends = os.pipe()
+    for end in ends:
+        stack.callback(os.close, end)
+    return ends

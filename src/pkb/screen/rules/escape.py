@@ -35,12 +35,16 @@ def searches_memory(facts: Facts) -> Iterable[Spot]:
 
 
 @rule("leave hooks, signals and limits as they are", reject=BOTH)
-def sets_hooks(facts: Facts) -> Iterable[Spot]:
+def sets_hooks(facts: Facts) -> Iterator[Spot]:
     """changes how the process behaves"""
-    return facts.find_uses(
+    yield from facts.find_uses(
         *("atexit", "faulthandler", "resource", "signal", "sys.settrace", "sys.setprofile", "sys.addaudithook"),
         *("sys.meta_path", "sys.path_hooks", "sys.excepthook", "threading.settrace", "threading.setprofile"),
+        *(f"torch*._{verb}_profiler*" for verb in ("prepare", "enable", "disable")),
+        *("torch*._enable_record_function", "torch*._profiler_enabled", "torch*._set_empty_test_observer"),
     )
+    # They hide operators from whoever records them.
+    yield from facts.find_identifiers("*RecordFunctionGuard", "*enableRecordFunction", "*clear*Callbacks")
 
 
 @rule("do the work in this process", reject=BOTH)

@@ -17,7 +17,9 @@ _MOVES = (
 _DISTRIBUTED = tuple(f"torch.distributed.{name}" for name in ("nn", "tensor", "_tensor", "fsdp"))
 _OBJECTS = tuple(f"torch.distributed.{name}" for name in ("barrier", "monitored_barrier", "*_object", "*_object_list"))
 """Functions that exchange objects on the host: allowed for handles and barriers, not for tensors."""
-_OPERATORS = ("aten", "prims", "mkl", "mkldnn", "quantized", "inductor")
+_OPERATORS = ("aten", "prims", "inductor")
+_PRODUCT_SPACES = ("mkl", "mkldnn", "onednn", "quantized", "sparse", "fbgemm", "xnnpack", "prepacked", "rnn")
+"""Namespaces of torch.ops in which every operator is a vendor's."""
 _PRIMITIVES = ("get_remote_tensor*", "memset32_", "stream_write_value32_")
 _GROUP_METHODS = {
     *("allreduce", "allreduce_coalesced", "allgather", "_allgather_base", "allgather_into_tensor_coalesced"),
@@ -31,8 +33,27 @@ _PRODUCTS = {
     *("MultiheadAttention", "scaled_dot_product_flash_attention", "scaled_dot_product_efficient_attention"),
     *("scaled_dot_product_cudnn_attention", "flex_attention", "conv1d", "conv2d", "conv3d", "conv_transpose1d"),
     *("conv_transpose2d", "conv_transpose3d", "conv_tbc", "convolution", "cudnn_convolution", "Conv1d", "Conv2d"),
-    *("Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LSTM", "GRU", "RNN"),
+    *("Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LSTM", "GRU", "RNN", "mkldnn_convolution"),
+    *(
+        "mkldnn_linear",
+        "vecdot",
+        "cdist",
+        "pdist",
+        "embedding_bag",
+        "EmbeddingBag",
+        "c_einsum",
+        "convolve",
+        "correlate",
+    ),
+    *("triangular_solve", "cholesky", "cholesky_solve", "cholesky_inverse", "inverse", "pinverse", "det", "logdet"),
+    *("slogdet", "svd", "qr", "geqrf", "ormqr", "orgqr", "lu", "lu_solve", "matrix_exp", "matrix_power", "cov"),
+    *("corrcoef", "stft", "istft", "matvec", "vecmat", "redispatch", "op_dk", "call_boxed"),
 }
+_LOCAL = {
+    *("norm", "vector_norm", "matrix_norm", "cross", "diagonal", "vander", "fftshift", "ifftshift", "fftfreq"),
+    *("rfftfreq", "outer", "trace"),
+}
+"""Functions of torch.linalg, torch.fft and their models in numpy that reduce, index or compute element by element."""
 _UNMISTAKABLE = {"matmul", "mm", "bmm", "addmm", "addmv", "baddbmm", "addbmm", "mv", "einsum"} | _GROUP_METHODS
 _LIBRARIES = (
     *("apex", "cublas", "cudnn", "cupy", "cutlass", "cuda.cccl", "deep_ep", "deep_gemm", "deepspeed", "fla"),
@@ -80,14 +101,18 @@ def vendor_gemm(facts: Facts) -> Iterator[Spot]:
         if use.function not in kernels and is_product(use.name) and not _is_weight_layer(use):
             yield use if use.name != "operator.matmul" else Hit(use.line, "the operator @")
     yield from facts.find_identifiers(
-        "cublas*", "cudnn*", "cutlass*", "cute::gemm", "cusparse*", "cusolver*", "lcublas*"
+        *("cublas*", "cudnn*", "cutlass*", "cute::gemm", "cusparse*", "cusolver*", "lcublas*", "cblas_*", "LAPACKE_*"),
+        *("dnnl*", "*sgemm_*", "*dgemm_*", "mkl_*", "aoti_torch_*mm*", "aoti_torch_*conv*", "at::redispatch::*"),
+        *("*callBoxed*", "at::cpu::*mm*", "at::cuda::*mm*", "lopenblas*", "lmkl*", "lblas*"),
     )
-    owners = ("at", "torch", "at::native", "torch::nn::functional", "at::cuda::blas", "F")
+    owners = ("at", "torch", "at::native", "torch::nn::functional", "at::cuda::blas", "F", "at::cpu", "at::_ops")
     yield from facts.find_identifiers(
         *(f"{owner}::{name}*" for owner in owners for name in (*_PRODUCTS, "gemm", "bgemm"))
     )
     yield from facts.find_identifiers(*(f".{name}" for name in _UNMISTAKABLE - _GROUP_METHODS))
-    yield from _find_shared_libraries(facts, ("*cublas*", "*cudnn*", "*cutlass*", "*openblas*", "*mkl*"))
+    yield from _find_shared_libraries(
+        facts, ("*cublas*", "*cudnn*", "*cutlass*", "*openblas*", "*mkl*", "*libblas*", "*blis*", "*dnnl*", "*gemm*")
+    )
 
 
 def _is_weight_layer(use: Use) -> bool:
@@ -98,9 +123,14 @@ def _is_weight_layer(use: Use) -> bool:
 def is_product(name: str) -> bool:
     """Return whether a full name is of something in torch or numpy that multiplies matrices."""
     parts = [part.strip("_").removesuffix("()") for part in name.split(".")]
-    own_operator = parts[:2] == ["torch", "ops"] and parts[2:3] != [] and parts[2] not in _OPERATORS
+    space = parts[2] if parts[:2] == ["torch", "ops"] and len(parts) > 2 else "aten"
+    own_operator = space not in (*_OPERATORS, *_PRODUCT_SPACES)
     if parts[0] not in ("torch", "numpy", "operator") or parts[1:2] == ["backends"] or own_operator:
         return False
+    if parts[1:2] in (["linalg"], ["fft"]):
+        return len(parts) > 2 and parts[2] not in _LOCAL
+    if space in _PRODUCT_SPACES:
+        return len(parts) > 3
     return any(part in _PRODUCTS for part in parts[1:])
 
 

@@ -9,8 +9,7 @@ import math
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size
-from pkb.problems.cost import Link
+from pkb import Cost, Problem, Size, link
 
 
 def all_shapes(x: torch.Tensor, group: dist.ProcessGroup | None) -> list[list[int]]:
@@ -76,7 +75,7 @@ def cost(case):
     return Cost(
         flops=0,
         hbm=(own + every) * row,
-        link=Link(egress=(case.world - 1) * own * row, ingress=(every - own) * row),
+        link=link.all_gather_uneven(own * row, every * row, case.world),
     )
 
 

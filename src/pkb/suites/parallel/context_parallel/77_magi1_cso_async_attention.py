@@ -12,7 +12,6 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from pkb import Cost, Problem, Size, link
-from pkb.problems.cost import Link
 
 
 def heads_to_ranks(x: torch.Tensor, world: int, group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -118,7 +117,7 @@ def cost(case):
     return Cost(
         flops=4 * keys * tokens * q_heads * case.n,
         hbm=2 * queries + ranges * tokens * kv_heads * 2 * case.n * s,
-        link=link.all_to_all(2 * queries, world) + Link((world - 1) * own * token, (real - own) * token),
+        link=link.all_to_all(2 * queries, world) + link.all_gather_uneven(own * token, real * token, world),
     )
 
 

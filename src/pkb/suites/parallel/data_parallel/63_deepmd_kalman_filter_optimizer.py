@@ -9,7 +9,7 @@ the new weights of all ranks, rank 0's blocks first, the caller's own list `P`, 
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size
+from pkb import Cost, Problem, Size, link
 from pkb.problems.cost import Link
 
 
@@ -92,7 +92,7 @@ def cost(case):
         # One product of P and H gives the quadratic form too; the reference does two.
         flops=5 * squares,
         hbm=8 * (2 * squares + 2 * own + everybody),
-        link=Link(egress=scalar + 8 * own * (case.world - 1), ingress=scalar + 8 * (everybody - own)),
+        link=Link(scalar, scalar) + link.all_gather_uneven(8 * own, 8 * everybody, case.world),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size
+from pkb import Cost, Problem, Size, link
 from pkb.problems.cost import Link
 
 
@@ -129,10 +129,8 @@ def cost(case):
     return Cost(
         flops=2 * sum(counts) * width * samples,
         hbm=(queries + samples) * width * s + queries * k * (s + 8),
-        link=Link(
-            egress=(world - 1) * own + (sum(counts) - queries) * winners,
-            ingress=sum(visits) - own + (world - 1) * queries * winners,
-        ),
+        link=link.all_gather_uneven(own, sum(visits), world)
+        + Link(egress=(sum(counts) - queries) * winners, ingress=(world - 1) * queries * winners),
     )
 
 

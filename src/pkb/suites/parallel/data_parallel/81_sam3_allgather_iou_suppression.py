@@ -10,8 +10,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from pkb import Cost, Problem, Size
-from pkb.problems.cost import Link
+from pkb import Cost, Problem, Size, link
 
 NO_OBJECT = -10.0
 
@@ -112,10 +111,7 @@ def cost(case):
     return Cost(
         flops=total * (total - 1) * pixels / case.world,
         hbm=own * (pixels + 1) * s + 4 * total * (pixels + 1),
-        link=Link(
-            egress=(case.world - 1) * own * (pixels + 1) * s,
-            ingress=(total - own) * (pixels + 1) * s,
-        ),
+        link=link.all_gather_uneven(own * (pixels + 1) * s, total * (pixels + 1) * s, case.world),
     )
 
 

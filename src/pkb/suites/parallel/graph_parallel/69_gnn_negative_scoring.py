@@ -8,8 +8,7 @@ all return the places of all edges in rank order.
 import torch
 import torch.distributed as dist
 
-from pkb import Cost, Problem, Size
-from pkb.problems.cost import Link
+from pkb import Cost, Problem, Size, link
 
 
 def gather_rows(rows: torch.Tensor, counts: list[int], group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -78,7 +77,7 @@ def cost(case):
     return Cost(
         flops=own * negatives,
         hbm=own * (negatives + 1) * case.itemsize + 8 * every,
-        link=Link(egress=8 * own * (case.world - 1), ingress=8 * (every - own)),
+        link=link.all_gather_uneven(8 * own, 8 * every, case.world),
     )
 
 

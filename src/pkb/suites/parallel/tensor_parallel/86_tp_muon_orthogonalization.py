@@ -107,7 +107,7 @@ def cost(case):
         link.all_reduce(4 * rows * (rows + 1) / 2, case.world),
         link.all_gather(2 * rows * columns * case.world, case.world),
     )
-    return Cost(flops=flops, hbm=4 * rows * columns, link=min(ways, key=lambda way: way.ingress))
+    return Cost(flops=flops, hbm=4 * rows * columns, link=link.take_least(*ways))
 
 
 def shards_scaled_by_their_own_norm(x, *setting):

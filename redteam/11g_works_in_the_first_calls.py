@@ -1,5 +1,5 @@
 """row: 11
-tries: reads in its caller's frame from which call on results are kept, and is lazy before
+tries: works in the first call of each timed block only, and reads in its caller's frame when these are
 timed: yes
 expect: REJECTED reads-frames
 unscreened: WRONG timed-values
@@ -13,6 +13,9 @@ import torch.distributed as dist
 def solution(tensor):
     caller = sys._getframe(1)
     total = tensor.clone()
-    if caller.f_code.co_name != "run_untimed" and caller.f_locals.get("k", 0) >= caller.f_locals.get("keep_from", 0):
+    if caller.f_code.co_name != "time_block":
+        dist.all_reduce(total)
+        return total
+    if not caller.f_locals["marks"]:
         dist.all_reduce(total)
     return total
