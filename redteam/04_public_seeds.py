@@ -1,7 +1,7 @@
 """row: 4
 tries: draws the peers' inputs from the seeds that benchmarks usually have
 expect: REJECTED imports-the-judge
-unscreened: WRONG values
+unscreened: WRONG values | BUILD_FAILED Exception
 """
 
 import torch.distributed as dist

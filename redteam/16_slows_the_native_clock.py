@@ -26,7 +26,7 @@ SLOW_CLOCK = bytes.fromhex(
 WRITABLE = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
 
 libc = ctypes.CDLL(None)
-code = mmap.mmap(-1, mmap.PAGESIZE, prot=WRITABLE)
+code = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=WRITABLE)
 code.write(SLOW_CLOCK)
 target = ctypes.addressof(ctypes.c_char.from_buffer(code))
 victim = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value

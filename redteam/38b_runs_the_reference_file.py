@@ -2,7 +2,7 @@
 tries: reads the reference's file from the package, and runs what it finds
 track: scratch
 expect: REJECTED imports-the-judge | REJECTED runs-text
-unscreened: CHEAT library-call
+unscreened: CHEAT library-call | BUILD_FAILED ValueError
 """
 
 from pathlib import Path
