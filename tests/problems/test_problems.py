@@ -33,7 +33,7 @@ def list_settings(problem: Problem) -> list[tuple[int, str, int]]:
 
     Problems vary from trial to trial in form, not in rounding: all five trials in one dtype are enough.
     """
-    return [(4, "float32", 5), (2, "bfloat16", 2), (2 if problem.id % 2 else 4, "float16", 2)]
+    return [(4, "float32", 5), (2, "bfloat16", 1), (4 if problem.id % 4 == 0 else 2, "float16", 1)]
 
 
 JUDGEMENTS = [

@@ -36,8 +36,9 @@ from pkb.record import Record, Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor, Track, find_track
 
 _TRIALS = 2
-# Few calls: an attempt works for 40 ms per call, so that the work shows in the judge's clock on a CPU.
-_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=6)
+# Few calls: an attempt works for 40 ms per call, so that the work shows in the judge's clock on a CPU. At least four in
+# a block, whatever is drawn: of fewer, a block's time is their mean, and one long call would be no cheat.
+_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=5, most_pairs=4, checked_blocks=6)
 
 
 def choose_limits(platform: Platform) -> Limits:
@@ -196,10 +197,11 @@ def judge_honest(
     for path in kernels:
         problem = load_problem(re.sub("_[a-z]+$", "", path.stem))
         yield judge.judge(_pose_honest(judge, problem), Candidate.read(path), JudgementSettings(track=Track.SCRATCH))
-    for stem in sorted({attempt.problem for attempt in staged}):
+    for stem, nproc in sorted({(attempt.problem, attempt.nproc) for attempt in staged}):
         problem = load_problem(stem)
-        rigor = _RIGOR if any(a.timed for a in staged if a.problem == stem) else None
-        yield judge.judge(_pose_honest(judge, problem), Candidate.reference(problem), JudgementSettings(rigor=rigor))
+        rigor = _RIGOR if any(a.timed for a in staged if (a.problem, a.nproc) == (stem, nproc)) else None
+        setup = _pose_honest(judge, problem, nproc)
+        yield judge.judge(setup, Candidate.reference(problem), JudgementSettings(rigor=rigor))
 
 
 def judge_honest_example(judge: Judge, example: Attempt) -> Record:
@@ -207,9 +209,9 @@ def judge_honest_example(judge: Judge, example: Attempt) -> Record:
     return judge.judge(replace(example.pose(judge), limits=Limits()), Candidate.read(example.path), settings)
 
 
-def _pose_honest(judge: Judge, problem: Problem) -> Setup:
+def _pose_honest(judge: Judge, problem: Problem, nproc: int = 2) -> Setup:
     """Pose a problem with ordinary limits in place of the red team's short ones."""
-    return replace(judge.pose(problem, ProblemSettings(nproc=2, trials=_TRIALS)), limits=Limits())
+    return replace(judge.pose(problem, ProblemSettings(nproc=nproc, trials=_TRIALS)), limits=Limits())
 
 
 def _read_header(path: Path) -> dict[str, str]:
