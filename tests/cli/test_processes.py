@@ -34,7 +34,8 @@ def test_python_m_pkb_is_the_command() -> None:
     assert json.loads(ran.stdout)["problem"] == "13_gemm_allreduce", ran.stderr
     ran = run_process([*PKB, "eval", "1", "--candidate", "/no/such/file.py"])
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == "pkb: cannot read the candidate /no/such/file.py: No such file or directory; name a Python file\n"
+    reason = "No such file or directory; name a Python file"
+    assert ran.stderr == f"pkb: cannot read the candidate /no/such/file.py: {reason}\n"
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -25,7 +25,7 @@ ALL = list_problems()
 # Every problem in bfloat16: its tolerance is the widest and its values coincide the most, so a fault that survives
 # anywhere survives there. In float32, where a right variant is allowed the least, every third problem whose results are
 # rounded (`pkb lint all` has them all; docs/strength.md); an exact one is compared bit for bit in both dtypes, and the
-# second would show nothing new. Both at 4 ranks: with 2 a sum has only one order, and some groups of ranks have a single
+# second would show nothing new. Both at 4 ranks: with 2 a sum has only one order, and some groups of ranks have one
 # member.
 ROUNDED = [problem for problem in ALL if not problem.exact]
 CASES = [(problem, "bfloat16") for problem in ALL] + [(problem, "float32") for problem in ROUNDED[::3]]
