@@ -60,9 +60,7 @@ def test_each_check_has_its_name(judge: Judge, check: str) -> None:
 
 
 def test_what_torch_compile_keeps_waiting_is_nobodys_fault(judge: Judge) -> None:
-    record = judged(
-        judge, "@torch.compile\ndef same(x):\n    return 2 * x / 2\n\nsolution = lambda x: honest(same(x))"
-    )
+    record = judged(judge, "@torch.compile\ndef same(x):\n    return 2 * x / 2\n\nsolution = lambda x: honest(same(x))")
     assert record.correct, record.reason
 
 
