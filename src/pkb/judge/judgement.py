@@ -176,7 +176,7 @@ class Judgement:
         self.state.timing = add_stored_baselines(timing, self.settings.stored, spread)
 
     def _count_again(self, world: World, setup: Setup) -> None:
-        """In the track scratch, count the library calls of one more trial: the first trials may have been for show."""
+        """Count the library calls of one more trial in the track scratch: those before may have been for show."""
         if self.settings.track is Track.SCRATCH:
             trial = setup.all_trials[0]
             self._order_trial(world, setup, trial)
