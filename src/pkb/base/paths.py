@@ -28,8 +28,12 @@ def find_checkout() -> Path | None:
 
 def list_solution_folders() -> list[Path]:
     """Return the existing folders of shipped kernels: the checkout's, or those of installations."""
-    prefixes = [sysconfig.get_path("data"), site.getuserbase(), *map(str, find_package().parents[:5])]
-    installed = [Path(prefix) / _SOLUTIONS for prefix in dict.fromkeys(prefixes)]
     checkout = find_checkout()
-    found = [checkout / "solutions"] if checkout else installed
+    return [checkout / "solutions"] if checkout and (checkout / "solutions").is_dir() else list_installed_solutions()
+
+
+def list_installed_solutions() -> list[Path]:
+    """Return the existing folders of shipped kernels in installations; that of a checkout has copies, too."""
+    prefixes = [sysconfig.get_path("data"), site.getuserbase(), *map(str, find_package().parents[:5])]
+    found = [Path(prefix) / _SOLUTIONS for prefix in dict.fromkeys(prefixes)]
     return [folder for folder in found if folder.is_dir()]

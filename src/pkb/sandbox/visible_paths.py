@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pkb.backends import list_folder_variables
-from pkb.base.paths import find_cache_folder, find_checkout, find_package, list_solution_folders
+from pkb.base.paths import (
+    find_cache_folder,
+    find_checkout,
+    find_package,
+    list_installed_solutions,
+    list_solution_folders,
+)
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/sys")
 _SETTINGS = (
@@ -100,7 +106,8 @@ def _list_hidden_paths() -> tuple[str, ...]:
     """Return the folders of ours: the package, the checkout, shipped solutions, what was built and measured."""
     package, checkout = find_package(), find_checkout()
     installed = package.parent.glob("parallelkernelbench-*")
-    found = [package, *([checkout] if checkout else []), *list_solution_folders(), find_cache_folder(), *installed]
+    solutions = [*list_solution_folders(), *list_installed_solutions()]
+    found = [package, *([checkout] if checkout else []), *solutions, find_cache_folder(), *installed]
     return tuple(map(str, [*found, *_list_plugin_paths()]))
 
 
