@@ -57,6 +57,10 @@ def test_prompts_find_the_shipped_kernels(installed: Path) -> None:
     assert (installed / "share" / "pkb" / "solutions" / "triton" / "1_allreduce_triton.py").is_file()
 
 
+def test_the_wheel_says_that_it_is_typed(installed: Path) -> None:
+    assert [*installed.glob("lib/python*/site-packages/pkb/py.typed")]
+
+
 def test_a_candidate_reads_three_libraries_and_nothing_else(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "search.py").write_bytes(make_search(str(installed / "share")))
     answer = run(str(installed / "bin" / "python"), "-c", JUDGE, str(tmp_path / "search.py"))

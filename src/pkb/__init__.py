@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 # Imported on first use, so that a rank or `pkb --help` pays only for what it needs.
 _HOMES = {
+    "Candidate": "pkb.candidate",
     "Case": "pkb.problems.case",
     "Cost": "pkb.problems.cost",
     "Judge": "pkb.judge.judge",
@@ -22,6 +23,7 @@ _HOMES = {
     "Problem": "pkb.problems.problem",
     "ProblemSettings": "pkb.settings",
     "Record": "pkb.record",
+    "Run": "pkb.runs",
     "Size": "pkb.problems.size",
     "Suite": "pkb.problems.suite",
     "Tolerance": "pkb.settings",
@@ -29,6 +31,7 @@ _HOMES = {
     "UsageError": "pkb.errors",
     "Verdict": "pkb.record",
     "evaluate": "pkb.judge.api",
+    "evaluate_async": "pkb.judge.api",
     "list_problems": "pkb.problems.suite",
     "load_problem": "pkb.problems.suite",
 }
@@ -36,8 +39,10 @@ _HOMES = {
 __all__ = [*sorted(_HOMES), "link"]
 
 if TYPE_CHECKING:
+    from pkb.candidate import Candidate as Candidate
     from pkb.errors import UsageError as UsageError
     from pkb.judge.api import evaluate as evaluate
+    from pkb.judge.api import evaluate_async as evaluate_async
     from pkb.judge.judge import Judge as Judge
     from pkb.problems import link as link
     from pkb.problems.case import Case as Case
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
     from pkb.problems.suite import load_problem as load_problem
     from pkb.record import Record as Record
     from pkb.record import Verdict as Verdict
+    from pkb.runs import Run as Run
     from pkb.settings import JudgementSettings as JudgementSettings
     from pkb.settings import Limits as Limits
     from pkb.settings import ProblemSettings as ProblemSettings
@@ -64,3 +70,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'pkb' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -24,7 +24,11 @@ from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
 
 class Judge(Resources):
-    """Holds the secret, the expected outputs and the clocks. Use as a context manager, or call close()."""
+    """Judges candidates, and keeps what judgements share: the secret, the expected outputs, processes that wait.
+
+    Use it as a context manager, or call close(). Threads may share a judge: they take turns. So may processes: a forked
+    child has its own secret and its own processes.
+    """
 
     def __init__(
         self,
@@ -67,9 +71,11 @@ class Judge(Resources):
     ) -> Record:
         """Judge one candidate, and time it if the settings have a rigor. Whatever it does is a verdict.
 
-        An exception in the judge is one too, ENVIRONMENT: no Exception leaves this method.
+        An exception in the judge is one too, ENVIRONMENT: no Exception leaves this method. `progress` is called before
+        each step; with `out`, the record, the source and the outputs are written to this folder.
         """
-        return Judgement(self, setup, candidate, settings or JudgementSettings(), progress).run(out)
+        with self._turn():
+            return Judgement(self, setup, candidate, settings or JudgementSettings(), progress).run(out)
 
     def needs_build(self, candidate: Candidate, settings: JudgementSettings) -> bool:
         """Return whether a candidate that passes the screen has extensions that are not in the cache yet."""
@@ -78,13 +84,33 @@ class Judge(Resources):
 
     def build_ahead(self, setup: Setup, candidate: Candidate) -> Failure | None:
         """Compile a candidate's extensions into the cache, for another judge; return why they do not compile, if so."""
-        try:
-            self.build(setup, candidate, State())
-        except Exception as error:
-            failure = explain_exception(error)
-            self.recover(failure)
-            return failure if failure.verdict is Verdict.BUILD_FAILED else None
-        return None
+        with self._turn():
+            try:
+                self.build(setup, candidate, State())
+            except Exception as error:
+                failure = explain_exception(error)
+                self.recover(failure)
+                return failure if failure.verdict is Verdict.BUILD_FAILED else None
+            return None
+
+    def close(self) -> None:
+        """End what is under way in other threads, and all processes. What is asked of this judge next starts anew."""
+        if not self.turns.is_mine:
+            self.interrupt()
+        with self.turns.take(ahead=True):
+            super().close()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Take a turn. Ctrl+C may leave half an answer behind: what comes next does not read it."""
+        with self.turns.take():
+            try:
+                yield
+            except Exception:
+                raise
+            except BaseException:
+                self.close()
+                raise
 
     def _is_rejected(self, candidate: Candidate, settings: JudgementSettings) -> bool:
         try:

@@ -54,6 +54,8 @@ class Judgement:
         """Judge the candidate, and write the record to `out`. Whatever happens is a verdict, also in the judge."""
         if out is None or self._attempt(partial(self.resources.hide_records, out), "judge"):
             self._attempt(self._judge, "judge")
+        # Who gives up a judgement, or interrupts it from another thread, wants no record of it.
+        self.progress("record")
         self._attempt(self._describe_environment, "environment", verdict_before=self.state.verdict)
         record = self._make_record()
         if out and not self._attempt(partial(self._save, out, record), "record-files", verdict_before=record.verdict):

@@ -1,9 +1,13 @@
 """What all judgements of one judge share: the secret, the sandbox, the nursery, the pool of worlds, the references."""
 
 import itertools
+import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import torch
 
 from pkb.candidate import Candidate
 from pkb.checks import list_checks
@@ -16,6 +20,7 @@ from pkb.judge.correctness.reference import References
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import Setup
 from pkb.judge.state import State
+from pkb.judge.turns import Turns
 from pkb.judge.worlds.nursery import Nursery
 from pkb.judge.worlds.pool import WorldPool
 from pkb.judge.worlds.sandboxed import Sandbox
@@ -27,6 +32,8 @@ from pkb.record import Verdict
 from pkb.sandbox.visible_paths import is_visible
 from pkb.settings import Limits, Track
 
+_living: "weakref.WeakSet[Resources]" = weakref.WeakSet()
+
 
 class Resources:
     def __init__(self, platform: str, limits: Limits, sandbox: str, profiler: Sequence[str]):
@@ -34,7 +41,9 @@ class Resources:
         # Now, since the nursery could not say well which file of PKB_PLUGINS cannot be loaded.
         list_checks()
         self.limits = limits
+        self._sandbox_mode = sandbox
         self.sandbox = Sandbox(sandbox)
+        self.turns = Turns()
         self.profiler = profiler
         """A command to start all ranks under."""
         self.seeds = Seeds()
@@ -44,6 +53,7 @@ class Resources:
         """Candidates, by digest, that were found not to compile, and why."""
         self._nursery: Nursery | None = None
         self._pool: WorldPool | None = None
+        _living.add(self)
 
     @property
     def nursery(self) -> Nursery:
@@ -85,6 +95,18 @@ class Resources:
         """Make what is under way in another thread fail, since it loses its nursery."""
         if self._nursery:
             self._nursery.channel.hang_up()
+
+    def forget_parent(self) -> None:
+        """Let go, in a forked child, of the parent's processes, without ending them; the next order starts new ones.
+
+        Were this end of the channel left open, the nursery would outlive the parent.
+        """
+        if self._nursery:
+            self._nursery.channel.close()
+        self.sandbox.forget_parent()
+        self._nursery = self._pool = None
+        self.sandbox, self.turns = Sandbox(self._sandbox_mode), Turns()
+        self.draw_new_seeds()
 
     def draw_new_seeds(self) -> None:
         """Forget the secret, so that nothing learnt from earlier judgements helps with the next ones' inputs."""
@@ -163,3 +185,13 @@ class Resources:
         agreed = settle_state(world, setup, self.seeds)
         state.weights = agreed.state
         return agreed
+
+
+def _forget_parent() -> None:
+    for one in [*_living]:
+        one.forget_parent()
+    # Threads of torch do not outlive a fork, and its next parallel loop would wait for them.
+    torch.set_num_threads(1)
+
+
+os.register_at_fork(after_in_child=_forget_parent)

@@ -1,5 +1,6 @@
 """Start the nursery before it is needed: it imports torch while the judge's own process still does."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -44,3 +45,14 @@ def take_nursery(wrapper: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], 
         if wrapper or not _started:
             start_nursery(wrapper)
         return _started.pop()
+
+
+def _forget_parent() -> None:
+    """Let go, in a forked child, of nurseries that are the parent's, and of a lock that another thread held."""
+    global _taking
+    _taking = threading.Lock()
+    while _started:
+        _started.pop()[1].close()
+
+
+os.register_at_fork(after_in_child=_forget_parent)

@@ -113,6 +113,12 @@ class Sandbox:
             self._wrapped.close()
             self._wrapped = None
 
+    def forget_parent(self) -> None:
+        """Let go, in a forked child, of a nursery that is the parent's."""
+        if self._wrapped:
+            self._wrapped.channel.close()
+            self._wrapped = None
+
 
 def is_closed(facts: SandboxFacts) -> bool:
     """Whether the facts of a sandbox satisfy --sandbox require."""
