@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import pkb
 from helpers.commands import check_mistake, run_pkb
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,8 @@ def test_lint_prints_a_page_with_a_total() -> None:
         (["inspect", "/no/such/folder"], "no problem or category"),
         (["list", "--category", "Tensor"], "no category 'Tensor'; there are"),
         (["eval", "1", "--candidat", "x"], "No such option: --candidat"),
+        (["eval"], "Example: pkb eval 1-8,13 --solutions-dir"),
+        (["eval", "1", *REFERENCE, "--nproc", "100"], "room for 64 ranks, not 100"),
         (["evl", "1"], "No such command 'evl'. Did you mean 'eval'?"),
     ],
 )
@@ -109,6 +112,25 @@ def test_a_wrong_candidate_means_exit_code_1_and_json_stays_json(tmp_path: Path)
     ]
 
 
+def test_without_a_verb_there_is_help() -> None:
+    ran = run_pkb()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "eval" in ran.stdout
+    assert "--install-completion" in ran.stdout
+
+
+def test_the_version_is_printed() -> None:
+    assert run_pkb("--version", PKB_VERSION="9").stdout == f"pkb {pkb.__version__}\n"
+    assert "doctor" in run_pkb(PKB_VERSION="9").stdout, "a variable of that name has another meaning elsewhere"
+
+
+def test_shells_complete_verbs_and_options() -> None:
+    assert "_PKB_COMPLETE=complete_bash" in run_pkb("--show-completion", SHELL="/bin/bash").stdout
+    ask = {"_PKB_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    assert run_pkb(COMP_WORDS="pkb eval --reuse", **ask).stdout.split() == ["--reuse-baselines"]
+    assert run_pkb(COMP_WORDS="pkb insp", **ask | {"COMP_CWORD": "1"}).stdout.split() == ["inspect"]
+
+
 def test_options_have_environment_twins() -> None:
     ran = run_pkb("eval", "1", *REFERENCE, PKB_EVAL_NPROC="2", PKB_EVAL_TRIALS="1")
     assert "1 trials x 3 calls x 2 ranks" in ran.stdout
@@ -121,6 +143,17 @@ def test_dryrun_prints_outputs_and_writes_a_trace(tmp_path: Path) -> None:
     assert "cpu operators in 3 calls; idle: rank 0 " in ran.stdout
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert {event["pid"] for event in events if event["name"] == "aten::mm"} == {1, 2}
+
+
+def test_dryrun_prints_what_ranks_print_and_where_they_fail(tmp_path: Path) -> None:
+    kernel = tmp_path / "talks.py"
+    kernel.write_text("def solution(tensor):\n    print('rank 0\\nhello')\n    return tensor.nothing\n")
+    ran = run_pkb("dryrun", "1", "--candidate", kernel, "--nproc", "1")
+    assert ran.returncode == 1
+    said = ran.stdout.splitlines()
+    assert said[:2] == ["rank 0 printed: rank 0", "rank 0 printed: hello"]
+    assert said[2].startswith("CRASH: rank 0 raised AttributeError in the call at line 3 of candidate.py: ")
+    assert said[3:] == ["  candidate.py:3 in solution: return tensor.nothing"]
 
 
 def test_doctor_judges_something() -> None:

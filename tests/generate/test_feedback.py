@@ -103,6 +103,8 @@ def test_a_crash_is_described_with_its_place(judge: Judge) -> None:
 def test_a_rank_that_goes_is_described_with_its_log(judge: Judge) -> None:
     text = describe_verdict(judge_source(judge, "__import__('ctypes').string_at(0)"), TEMPLATE)
     assert "was killed by SIGSEGV in trial 0" in text
+    assert "- at solution, line 9 of candidate.py" in text
+    assert "rank.py" not in text, "nothing of the judge's own code"
     assert f"called with ({TINY.m}, {TINY.n})" in text
 
 

@@ -6,12 +6,13 @@ import pkgutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from pkb import __version__
 from pkb.base.printable import clean_line
 from pkb.cli._messages import INTERRUPTED, MISTAKE
 from pkb.errors import UsageError
@@ -45,23 +46,25 @@ class _CommandLine(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> None:
         """Run a verb and exit. A user's mistake is one line on stderr and exit code 2, never a traceback."""
         words = [*(sys.argv[1:] if args is None else args)]
+        # Without a verb, a user wants to know which verbs there are; the parser would call that a mistake.
+        asked = words or ["--help"]
         try:
-            sys.exit(super().main(words, "pkb", standalone_mode=False, auto_envvar_prefix="PKB", obj=words) or 0)
+            sys.exit(super().main(asked, "pkb", standalone_mode=False, auto_envvar_prefix="PKB", obj=words) or 0)
         except UsageError as error:
             _refuse(str(error))
         except typer.Abort:
             sys.exit(INTERRUPTED)
         except OSError as error:
-            if error.filename is None:
+            if error.errno is None:
                 raise
             # A full disk, a folder without rights, a name that is too long: nothing that a traceback explains.
-            _refuse(f"cannot use {error.filename}: {error.strerror}; check the path, its rights and the disk")
+            _refuse(_describe_system_error(error))
         except Exception as error:
             # The parser's errors: their class has moved between typer's releases, this method has not.
             message = getattr(error, "format_message", None)
             if message is None:
                 raise
-            _refuse(message().replace("\n", " "))
+            _refuse(message().replace("\n", " ") + _show_example(error))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the named verb. A reader of our output that is gone (`pkb list | head`) ends it, and is no error."""
@@ -78,16 +81,27 @@ class _CommandLine(TyperGroup):
 app = typer.Typer(
     name="pkb",
     cls=_CommandLine,
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"pkb {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def pkb() -> None:
+def pkb(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, allow_from_autoenv=False, help="Print the version."
+        ),
+    ] = False,
+) -> None:
     """Judge kernels that move data directly between GPUs: whether they are correct, how fast they are, and why."""
 
 
@@ -100,8 +114,22 @@ def main() -> None:
 
 
 def _refuse(message: str) -> None:
-    # Without a verb the parser has printed the help already, and its message is empty.
-    if message:
-        # Messages quote names of files and fields that strangers chose.
-        print(clean_line(f"pkb: {message}"), file=sys.stderr)
+    # Messages quote names of files and fields that strangers chose.
+    print(clean_line(f"pkb: {message}"), file=sys.stderr)
     sys.exit(MISTAKE)
+
+
+def _describe_system_error(error: OSError) -> str:
+    if error.filename is None:
+        return f"the system refused: {error.strerror}; check the disk, memory and the limits of this shell"
+    return f"cannot use {error.filename}: {error.strerror}; check the path, its rights and the disk"
+
+
+def _show_example(error: Exception) -> str:
+    """Return the example of the verb that the parser's error is about, if an argument or a verb is missing there."""
+    context = getattr(error, "ctx", None)
+    if context is None or not error.format_message().startswith("Missing "):  # type: ignore[attr-defined]
+        return ""
+    lines = (context.command.help or "").splitlines()
+    example = next((line.strip() for line in lines if line.strip().startswith("Example: ")), "")
+    return f" {example}; `{context.command_path} --help` explains all options" if example else ""

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pkb.base.printable import clean_lines
 from pkb.cli import _options as o
 from pkb.cli._messages import exit_interrupted
 from pkb.judge.worlds.prestart import start_nursery
 from pkb.settings import ProblemSettings
 
 if TYPE_CHECKING:
+    from pkb.failure import Failure
     from pkb.judge.profiling.ncu import Ncu
     from pkb.judge.profiling.trace import Profile
 
@@ -43,7 +45,6 @@ def dryrun(
     start_nursery()
     from pkb.candidate import Candidate
     from pkb.cli._terminal import format_counters
-    from pkb.failure import Failure
     from pkb.judge.judge import Judge
     from pkb.problems.suite import find_suite
     from pkb.settings import Limits
@@ -60,20 +61,20 @@ def dryrun(
                 found, ProblemSettings(nproc=nproc, size=o.parse_size(size, m, n), dtype=dtype, trials=1, calls=1)
             )
             seen = dry_run(judge, setup, one, chosen)
-        for rank, lines in enumerate(seen.ranks):
-            print(f"rank {rank}", *lines, sep="\n  ")
-        if seen.profile:
-            _print_profile(seen.profile, out / "trace.json")
-        if ncu:
-            print(*format_counters(ncu.read_kernels()), f"report in {ncu.report} (open it with ncu-ui)", sep="\n")
-    except Failure as failure:
-        details = failure.evidence.errors or failure.evidence.traceback
-        print(f"{failure.verdict}: {failure.reason}", *details, sep="\n  ")
-        if ncu and failure.evidence.check == "nursery":
-            print(f"  ncu: {ncu.explain_failure()}")
-        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         exit_interrupted("no rank left running")
+    for rank, text in enumerate(seen.printed):
+        # A candidate's words: each line says whose it is.
+        print(*(f"rank {rank} printed: {line}\n" for line in clean_lines(text).splitlines()), sep="", end="")
+    for rank, lines in enumerate(seen.ranks):
+        print(f"rank {rank}", *lines, sep="\n  ")
+    if seen.failure:
+        _print_failure(seen.failure, ncu)
+        raise typer.Exit(1)
+    if seen.profile:
+        _print_profile(seen.profile, out / "trace.json")
+    if ncu:
+        print(*format_counters(ncu.read_kernels()), f"report in {ncu.report} (open it with ncu-ui)", sep="\n")
 
 
 def _make_ncu(folder: Path, platform: str, nproc: int) -> "Ncu":
@@ -82,6 +83,14 @@ def _make_ncu(folder: Path, platform: str, nproc: int) -> "Ncu":
 
     check_usable(find_platform(platform), nproc)
     return Ncu(folder)
+
+
+def _print_failure(failure: "Failure", ncu: "Ncu | None") -> None:
+    evidence = failure.evidence
+    stacks = [f"rank {rank} at {frame}" for rank, stack in evidence.stacks.items() for frame in stack]
+    print(f"{failure.verdict}: {failure.reason}", *(evidence.errors or evidence.traceback or stacks), sep="\n  ")
+    if ncu and evidence.check == "nursery":
+        print(f"  ncu: {ncu.explain_failure()}")
 
 
 def _print_profile(profile: "Profile", path: Path) -> None:

@@ -18,6 +18,7 @@ from pkb.judge.state import State
 from pkb.judge.timing.reference_times import Times, time_reference
 from pkb.problems.problem import Problem
 from pkb.problems.suite import load_problem
+from pkb.protocol.channel import MOST_RANKS
 from pkb.provenance import describe_environment
 from pkb.record import Record, Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
@@ -53,8 +54,9 @@ class Judge(Resources):
     def pose(self, problem: Problem | str | int, settings: ProblemSettings | None = None) -> Setup:
         """Fix everything that reference and candidate share. Raises UsageError when it cannot be posed."""
         found, asked = problem if isinstance(problem, Problem) else load_problem(problem), settings or ProblemSettings()
-        world, most = asked.nproc or found.default_world, self.platform.max_ranks
-        if most is not None and world > most:
+        world, room = asked.nproc or found.default_world, self.platform.max_ranks
+        most = MOST_RANKS if room is None else min(room, MOST_RANKS)
+        if world > most:
             raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {world}; lower --nproc")
         rounds = asked.trials or found.default_trials
         setup = Setup(found, found.size(asked.size), asked.dtype, world, rounds, asked.calls, self.limits)

@@ -26,6 +26,7 @@ from pkb.judge.worlds.pool import WorldPool
 from pkb.judge.worlds.sandboxed import Sandbox
 from pkb.judge.worlds.world import World
 from pkb.platforms import find_platform
+from pkb.protocol.candidate_file import CANDIDATE_FILE
 from pkb.protocol.extension_files import SLOW_IMPORTS
 from pkb.protocol.messages import LoadSolution, Preload
 from pkb.record import Verdict
@@ -173,7 +174,7 @@ class Resources:
 
     def load(self, world: World, setup: Setup, candidate: Candidate, state: State, track: Track = Track.ANY) -> Setup:
         """Load a candidate, built before, on every rank; return the setup whose weights it can take."""
-        file = world.folder / "candidate.py"
+        file = world.folder / CANDIDATE_FILE
         file.write_bytes(candidate.source)
         seconds, extensions = setup.limits.load_s, None
         if state.libraries:

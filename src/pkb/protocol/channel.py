@@ -19,6 +19,8 @@ Message = dict[str, Any]
 _LENGTH = struct.Struct("!I")
 _ORDER_BYTES = 16 << 20
 _MOST_FDS = 128
+MOST_RANKS = _MOST_FDS // 2
+"""The most ranks of one world: the order that starts them carries the socket and the log of each."""
 
 
 class ChannelClosed(Exception):

@@ -42,6 +42,8 @@ def run_rank(
     os.close(log_fd)
     sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
+    # A signal such as SIGSEGV ends the rank as ever, but first writes the Python line that it hit into the log.
+    faulthandler.enable(file=2, all_threads=False)
     channel = Channel(socket.socket(fileno=channel_fd))
     with contextlib.suppress(ChannelClosed):
         try:

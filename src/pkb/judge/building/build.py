@@ -22,6 +22,7 @@ from pkb.judge.building import cache
 from pkb.judge.worlds.nursery import Nursery
 from pkb.judge.worlds.sandboxed import Sandbox
 from pkb.judge.worlds.world import World
+from pkb.protocol.candidate_file import CANDIDATE_FILE
 from pkb.protocol.extension_files import FINISHED, may_compile
 from pkb.protocol.messages import BuildExtensions, ExtensionOrder
 from pkb.record import Verdict
@@ -71,7 +72,7 @@ def _import_candidate(candidate: Candidate, world: World, limits: Limits) -> boo
     """Have the builder import the candidate; return whether that worked. Its processes have ended afterwards."""
     with world:
         assert world.build_folder
-        file = world.folder / "candidate.py"
+        file = world.folder / CANDIDATE_FILE
         file.write_bytes(candidate.source)
         nothing_yet = world.folder / "libraries"
         order = BuildExtensions(str(file), _make_order(candidate, nothing_yet, world.build_folder))

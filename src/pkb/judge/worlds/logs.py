@@ -11,8 +11,11 @@ _KEPT = 64 << 10
 _CHUNK = 64 << 10
 _CLOSE_S = 1.0
 """Seconds to read what is left when the log is closed: a stray process may write for ever."""
+_LAST_WORDS_S = 0.3
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 _OURS = re.compile(r"/pkb/|/torch/|/triton/|/python3|<frozen")
+_FATAL = "Fatal Python error: "
+"""How Python begins its report of a signal such as SIGSEGV."""
 
 
 class Logs:
@@ -24,6 +27,7 @@ class Logs:
         self._heads = [bytearray() for _ in fds]
         self._tails = [bytearray() for _ in fds]
         self._counts = [0] * len(fds)
+        self._ended = [threading.Event() for _ in fds]
         self.flooded: int | None = None
         """The first rank that printed more than the limit."""
         self._wake, self._waker = os.pipe()
@@ -50,7 +54,7 @@ class Logs:
                 self._keep(open_fds[fd], data)
             else:
                 poll.unregister(fd)
-                del open_fds[fd]
+                self._ended[open_fds.pop(fd)].set()
         return ready
 
     def _keep(self, rank: int, data: bytes) -> None:
@@ -72,9 +76,17 @@ class Logs:
 
     def stack(self, rank: int) -> list[str]:
         """The candidate's own frames, innermost first, from the dump that a hanging rank was asked for."""
-        dump = self.text(rank).rpartition("most recent call first")[2]
-        frames = [f for f in _FRAME.findall(dump) if not _OURS.search(f[0])]
-        return [f"{function}, line {line} of {os.path.basename(file)}" for file, line, function in frames]
+        return _read_stack(self.text(rank))
+
+    def split_fatal(self, rank: int, count: int = 1 << 20) -> tuple[str, list[str]]:
+        """Return the end of what a rank printed, and the candidate's frames of the signal that ended the rank.
+
+        The signal's report, which names files of the judge, is no part of what the rank printed.
+        """
+        # The rank has ended, and what it printed last may not have been read yet.
+        self._ended[rank].wait(_LAST_WORDS_S)
+        printed, found, dump = self.text(rank).rpartition(_FATAL)
+        return (printed[-count:], _read_stack(dump)) if found else (dump[-count:], [])
 
     def close(self) -> None:
         os.write(self._waker, b"x")
@@ -82,3 +94,10 @@ class Logs:
         for fd in (*self._fds, self._wake, self._waker):
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+def _read_stack(text: str) -> list[str]:
+    """Return the candidate's own frames, innermost first, of the last stack in a text."""
+    dump = text.rpartition("most recent call first")[2]
+    frames = [f for f in _FRAME.findall(dump) if not _OURS.search(f[0])]
+    return [f"{function}, line {line} of {os.path.basename(file)}" for file, line, function in frames]

@@ -3,6 +3,7 @@
 `blame` is the verdict when nothing more is known: CRASH for candidates, ENVIRONMENT for references.
 """
 
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +11,17 @@ from typing import Any
 
 from pkb.base.exception_names import KNOWN_NAMES
 from pkb.failure import Failure
+from pkb.protocol.candidate_file import CANDIDATE_FILE
 from pkb.protocol.messages import ErrorReport
 from pkb.record import Verdict
+
+_OWN_FRAME = re.compile(rf"{re.escape(CANDIDATE_FILE)}:(\d{{1,7}}) in ")
+_ADVICE: dict[int, str] = {
+    signal.SIGSEGV: "it used memory that is not its own: check masks, offsets and pointers",
+    signal.SIGBUS: "it used memory that is not there: check masks and pointers, or its shared memory is full",
+    signal.SIGFPE: "it may have divided a whole number by zero",
+}
+"""What a candidate's author should look for after a signal."""
 
 
 def describe_error(blame: Verdict, rank: int, phase: str, error: ErrorReport) -> Failure:
@@ -19,24 +29,42 @@ def describe_error(blame: Verdict, rank: int, phase: str, error: ErrorReport) ->
     if error.type not in KNOWN_NAMES:
         error = replace(error, type="Exception", message=f"{error.type}: {error.message}")
     facts: dict[str, Any] = {name: value for name, value in vars(error).items() if value or name in ("type", "message")}
+    place = find_place(error.traceback)
     if error.type == "BuildError":
-        reason = f"{error.message}; all errors are in the evidence"
+        compiled = f"compiled by {place}; " if place else ""
+        reason = f"{error.message}; {compiled}all errors are in the evidence"
         return Failure(Verdict.BUILD_FAILED, reason, rank=rank, phase=phase, **facts)
     verdict = Verdict.BUILD_FAILED if phase == "load" and blame is Verdict.CRASH else blame
     advice = f"; {error.advice}" if error.advice else ""
-    reason = f"rank {rank} raised {error.type} in {phase}: {error.message}{advice}"
+    where = f" at {place}" if place else ""
+    reason = f"rank {rank} raised {error.type} in {phase}{where}: {error.message}{advice}"
     return Failure(verdict, reason, rank=rank, phase=phase, **facts)
 
 
-def describe_exit(blame: Verdict, rank: int, phase: str, code: int | None, log: str) -> Failure:
-    """Return the failure of a rank that ended before it had answered."""
+def find_place(frames: Sequence[str]) -> str:
+    """Return in words the innermost line of the candidate among frames that a rank has sent; empty without one.
+
+    Only the digits of the line's number are taken from the rank's words.
+    """
+    found = [match[1] for frame in frames if (match := _OWN_FRAME.match(frame))]
+    return f"line {found[-1]} of {CANDIDATE_FILE}" if found else ""
+
+
+def describe_exit(
+    blame: Verdict, rank: int, phase: str, code: int | None, log: str, stack: Sequence[str] = ()
+) -> Failure:
+    """Return the failure of a rank that ended before it had answered; `stack` is where a signal hit it."""
+    where = f" at {stack[0]}" if stack else ""
+    advice = [_ADVICE[-code]] if code is not None and -code in _ADVICE else []
+    advice += ["the end of its log is in the evidence"] if log.strip() else []
     return Failure(
         blame,
-        f"rank {rank} {_describe_code(code)} in {phase} before it had answered; the end of its log is in the evidence",
+        "; ".join([f"rank {rank} {_describe_code(code)} in {phase}{where} before it had answered", *advice]),
         rank=rank,
         phase=phase,
         exit_code=code,
         log=log,
+        stacks={str(rank): [*stack]} if stack else {},
     )
 
 
@@ -45,8 +73,7 @@ def _describe_code(code: int | None) -> str:
         return "closed its channel"
     if code < 0:
         named = -code in {*signal.Signals}
-        hint = " (its shared memory may be full)" if -code == signal.SIGBUS else ""
-        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}{hint}"
+        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
     return f"exited with code {code}"
 
 

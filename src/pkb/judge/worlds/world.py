@@ -267,7 +267,8 @@ class World:
         code = self._find_exit_code(rank)
         if overuse := self.nursery.overuse.get(self.number):
             return describe_overuse(self.blame, phase, overuse)
-        return describe_exit(self.blame, rank, phase, code, self.logs.tail(rank, 2000))
+        log, stack = self.logs.split_fatal(rank, 2000)
+        return describe_exit(self.blame, rank, phase, code, log, stack)
 
     def _find_exit_code(self, rank: int) -> int | None:
         deadline = time.monotonic() + 1.0
