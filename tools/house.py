@@ -24,7 +24,7 @@ LAYERS = (
     ("pkb", "pkb.errors"),
     ("pkb.base",),
     ("pkb.problems", "pkb.symmetric"),
-    ("pkb.settings", "pkb.triton_lib", "pkb.cuda_lib"),
+    ("pkb.settings", "pkb.triton_lib", "pkb.cuda_lib", "pkb.published_lib"),
     ("pkb.hardware", "pkb.backends"),
     ("pkb.platforms", "pkb.screen", "pkb.sandbox"),
     ("pkb.protocol",),

@@ -11,9 +11,10 @@ from enum import StrEnum
 from typing import Any
 
 from pkb.errors import UsageError
+from pkb.problems.problem import PUBLISHED, SOUND
 from pkb.problems.size import Size
 
-INPUTS = ("sound", "published")
+INPUTS = (SOUND, PUBLISHED)
 _LEAST_TOTAL_S, _TRIALS_IN_TOTAL = 1200.0, 20
 """A candidate's world may take this many seconds in all, or as long as this many trials that use all their time."""
 
@@ -120,7 +121,7 @@ class ProblemSettings:
     calls: int = 3
     """Back-to-back calls in one trial, without a host synchronisation between them."""
     inputs: str = "sound"
-    """For KernelBench's tasks: `sound`, or `published`, drawn as the task's file says, with its own weights."""
+    """`sound`; or, for KernelBench's tasks and a checkout of ParallelKernelBench, `published`: as their files draw."""
 
     def __post_init__(self) -> None:
         if self.inputs not in INPUTS:

@@ -1,6 +1,6 @@
 """A candidate that looks for files of ours, by every path that it could know or guess."""
 
-LIBRARIES = {"triton_lib.py", "symmetric.py", "cuda_lib"}
+LIBRARIES = {"triton_lib.py", "symmetric.py", "cuda_lib", "published_lib"}
 SEARCH = """
 import os, sys
 

@@ -8,7 +8,7 @@ import re
 from pkb.backends import Backend
 
 _LIBRARY = re.compile(rb"^\s*(import|from)\s+pkb\.cuda_lib\b|^\s*from\s+pkb\s+import\b.*\bcuda_lib\b", re.MULTILINE)
-_EXTENSION = re.compile(rb"\bcpp_extension\b|\b_compile_kernel\b")
+_EXTENSION = re.compile(rb"\bcpp_extension\b|\b_compile_kernel\b|\bcuda_helpers\b")
 _CUDA_SOURCE = re.compile(rb"\bcuda_sources\b|\b__global__\b|\.cu\b")
 
 
@@ -33,6 +33,7 @@ BACKEND = Backend(
     find_missing,
     compilers=(
         *("torch.utils.cpp_extension.load_inline", "torch.cuda._compile_kernel", "pkb.cuda_lib.compile*"),
+        "utils.cuda_helpers.compile_cuda_extension",
         *("cupy.RawKernel", "cupy.RawModule", "pycuda.compiler.SourceModule"),
     ),
 )

@@ -72,7 +72,7 @@ BACKEND = Backend(
     recognises,
     find_missing,
     preference=1,
-    compilers=("torch.utils.cpp_extension.load_inline",),
+    compilers=("torch.utils.cpp_extension.load_inline", "utils.cuda_helpers.compile_cuda_extension"),
     folder_variables=(ROOT,),
     list_headers=list_headers,
     complete_arguments=complete_arguments,

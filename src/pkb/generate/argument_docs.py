@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from pkb.base.pytree import iterate_tensors
 from pkb.errors import UsageError
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
+from pkb.problems.published_draws import NamedGroup
 from pkb.problems.size import Size
 
 _DRAWS = 3
@@ -23,16 +24,11 @@ _MAX_BYTES = 1 << 30
 _MAX_LENGTH = 120
 
 
-@dataclass(frozen=True)
-class _Group:
-    ranks: list[int]
-
-
 class _DescribedCase(Case):
     """A case whose process groups only have names: no rank runs here."""
 
     def subgroup(self, partition: list[list[int]]) -> Any:
-        return _Group(next(part for part in partition if self.rank in part))
+        return NamedGroup(next(tuple(part) for part in partition if self.rank in part))
 
 
 @contextmanager
@@ -40,7 +36,7 @@ def _pretend_world_group(world: int) -> Iterator[None]:
     """Set dist.group.WORLD, which problems pass on, and which is None unless torch.distributed is initialised."""
     group: Any = dist.group
     before = group.WORLD
-    group.WORLD = _Group(list(range(world)))
+    group.WORLD = NamedGroup(tuple(range(world)))
     try:
         yield
     finally:
@@ -124,8 +120,8 @@ def _describe(value: Any) -> str:
         case nn.Module():
             dtypes = sorted({_name_dtype(parameter.dtype) for parameter in value.parameters()})
             return f"{' '.join(repr(value).split())} of {', '.join(dtypes)}"
-        case _Group(ranks=ranks):
-            return f"the process group of ranks {ranks}"
+        case NamedGroup(ranks=ranks):
+            return f"the process group of ranks {list(ranks)}"
         case list() | tuple() if any(True for _ in iterate_tensors(value)):
             return f"{type(value).__name__} of {len(value)}: {_join_repeated([_describe(each) for each in value])}"
         case None:

@@ -60,7 +60,7 @@ class Judge(Resources):
             raise UsageError(f"platform {self.platform.name} has room for {most} ranks, not {world}; lower --nproc")
         rounds = asked.trials or found.default_trials
         setup = Setup(found, found.size(asked.size), asked.dtype, world, rounds, asked.calls, self.limits)
-        return setup.pose_model(asked.inputs == "published") if found.builds else setup
+        return setup.pose_as(asked.inputs)
 
     def judge(
         self,

@@ -180,7 +180,7 @@ class Resources:
         if state.libraries:
             extensions = describe_extensions(candidate, state.libraries, world.folder, world.work)
             seconds += setup.limits.build_s
-        problem = world.copy_file(setup.problem.path)
+        problem = world.copy_problem(setup.problem)
         order = LoadSolution(str(problem), str(file), extensions=extensions, scratch=track is Track.SCRATCH)
         world.ask(order, "load", seconds)
         agreed = settle_state(world, setup, self.seeds)

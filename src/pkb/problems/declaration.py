@@ -63,8 +63,7 @@ def check_fields(problem: Problem, path: Path) -> None:
 def check_module(problem: Problem, path: Path) -> None:
     """Raise UsageError, which names the file, where the file lacks a function that every problem has."""
     module = problem.module
-    needed = ("Model", "get_inputs", "get_init_inputs") if problem.builds else ("solution", "inputs", "cost")
-    for name in needed:
+    for name in problem.functions:
         if not callable(getattr(module, name, None)):
             raise UsageError(f"{path} defines no function or class {name}; {_ADVICE}")
     for name in _TABLES:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pkb.errors import UsageError
 from pkb.problems.cost import Cost, Link
-from pkb.problems.problem import Problem
+from pkb.problems.problem import PUBLISHED, SOUND, Problem
 from pkb.problems.size import ITEMSIZES, Dimensions, Size
 from pkb.problems.visible_source import extract_visible_source
 
@@ -67,7 +67,9 @@ class ModelProblem(Problem):
     """Constructed references, which a rank copies instead of constructing them for every trial."""
 
     entry: ClassVar[str] = "ModelNew"
+    functions: ClassVar[tuple[str, ...]] = _FORM
     builds: ClassVar[bool] = True
+    input_kinds: ClassVar[tuple[str, ...]] = (SOUND, PUBLISHED)
     form: ClassVar[str] = "models"
     default_world: ClassVar[int] = 1
     default_trials: ClassVar[int] = 3

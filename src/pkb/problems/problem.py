@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pkb.problems.case import Case
 
 WORLDS = (1, 2, 4, 8)
+SOUND, PUBLISHED = "sound", "published"
+"""The kinds of inputs: values under which a wrong kernel fails, or those that a published suite draws."""
 _ENOUGH_SIZES = 4
 """Hidden sizes to choose from, after which no less general ones are tried."""
 
@@ -57,10 +59,14 @@ class Problem:
 
     entry: ClassVar[str] = "solution"
     """The name that a candidate's file must define."""
+    functions: ClassVar[tuple[str, ...]] = ("solution", "inputs", "cost")
+    """The names that the problem's file must define."""
     builds: ClassVar[bool] = False
     """Whether the entry constructs solutions instead of being one."""
     form: ClassVar[str] = ""
     """The subfolder of generate/templates whose prompt texts replace the general ones; empty for none."""
+    input_kinds: ClassVar[tuple[str, ...]] = (SOUND,)
+    """The kinds of inputs that the problem can be posed with."""
     default_world: ClassVar[int] = 4
     default_trials: ClassVar[int] = 5
 
@@ -83,6 +89,20 @@ class Problem:
     @property
     def path(self) -> Path:
         return Path(str(self.module.__file__))
+
+    @property
+    def root(self) -> Path:
+        """The folder that the problem's files lie below."""
+        return self.path.parent
+
+    @property
+    def helper_folder(self) -> Path | None:
+        """The folder of modules that the reference imports, and candidates may import too."""
+        return None
+
+    def list_files(self) -> list[Path]:
+        """Return the files that a rank needs to load the problem, beside those of pkb."""
+        return [self.path]
 
     @property
     def default_size(self) -> str:
@@ -224,6 +244,9 @@ class Problem:
             f"{self.stem} cannot be posed with {world} ranks at {size}: {sentence}. "
             f"World sizes that fit: {fitting} (--nproc)"
         )
+
+    def check_pose(self, size: Size, dtype: str, world: int) -> None:
+        """Raise UsageError where something other than `requires` rules out that the problem is posed like this."""
 
     # The members below exist for models (pkb.problems.kernelbench), whose entry is a class that a rank constructs with
     # weights for every trial. For a problem with a plain `solution` they have nothing to do.

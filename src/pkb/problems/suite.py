@@ -16,6 +16,7 @@ from pkb.problems.declaration import check_fields, check_module, describe_raised
 from pkb.problems.kernelbench import find_level, make_published_problem
 from pkb.problems.kernelbench_files import read_model, unpack_table
 from pkb.problems.problem import Problem
+from pkb.problems.published import REFERENCES, find_published_root, is_published_root, load_published_problem
 
 _PROBLEM_FILE = re.compile(r"\d{1,9}_[\w-]+\.py")
 _SUITES = Path(__file__).parents[1] / "suites"
@@ -33,6 +34,9 @@ class Suite:
 
     def __init__(self, folder: Path | str):
         self.folder = Path(folder).resolve()
+        if is_published_root(self.folder):
+            # A checkout has candidates too, whose files have the problems' numbers.
+            self.folder /= REFERENCES
         if not self._files:
             raise UsageError(f"no problem in {folder}; a suite holds files named <number>_<name>.py")
 
@@ -144,6 +148,8 @@ class Suite:
 def read_file(path: Path) -> Problem:
     """Return the problem in a file to be listed or shown, not posed; the file is run only where it must be."""
     _check_file(path)
+    if find_published_root(path):
+        return load_file(path)
     found = read_model(path) or read_declaration(path)
     if found is None:
         return load_file(path)
@@ -155,18 +161,24 @@ def read_file(path: Path) -> Problem:
 def load_file(path: Path) -> Problem:
     """Load a file, and return the problem that it declares or, in the published form, is."""
     _check_file(path)
-    spec = importlib.util.spec_from_file_location(f"pkb_problem_{path.stem}", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        return load_published_problem(path) if find_published_root(path) else _run_file(path)
+    except UsageError:
+        raise
     except BaseException as error:
         # A file may also raise SystemExit.
         if is_ctrl_c(error):
             raise
         raise UsageError(f"{path} cannot be loaded: {describe_raised(error)}{_suggest_extra(error)}") from error
+
+
+def _run_file(path: Path) -> Problem:
+    spec = importlib.util.spec_from_file_location(f"pkb_problem_{path.stem}", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
     problem: Any = getattr(module, "PROBLEM", None)
     if problem is None:
         problem = make_published_problem(module)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pkb.base.python_source import find_argument_free_callers, find_local_names
 from pkb.protocol import messages as m
-from pkb.protocol.extension_files import MODULE
+from pkb.protocol.extension_files import MODULES
+from pkb.published_lib import offer_modules
 from pkb.rank.bootstrap import import_candidate
 from pkb.rank.extensions import BuildError, install_loaders
 from pkb.rank.rank import HANDLERS, Rank
@@ -20,9 +21,11 @@ class Builder(Rank):
     def build_extensions(self, order: m.BuildExtensions) -> None:
         """Import the candidate, which compiles its extensions; then compile what `solution` would compile in a call."""
         install_loaders(order.extensions, home=self.folder)
+        offer_modules()
         module = import_candidate(Path(order.candidate), self.folder.parent)
         source = Path(order.candidate).read_bytes()
-        for name in find_argument_free_callers(source, {"load_inline", *find_local_names(source, MODULE)}):
+        compilers = {name for one in MODULES for name in find_local_names(source, one)}
+        for name in find_argument_free_callers(source, {"load_inline", *compilers}):
             _try_call(getattr(module, name))
 
 

@@ -22,6 +22,7 @@ from pkb.checks import Check, list_checks
 from pkb.platforms import Platform, load_platforms
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
+from pkb.problems.published_draws import draw_from as _draw_from  # noqa: F401
 from pkb.problems.sound_weights import find_held_shapes
 from pkb.problems.suite import load_file
 from pkb.protocol import messages as m
@@ -30,6 +31,7 @@ from pkb.protocol.digest import digest_all
 from pkb.protocol.profile_files import TRACE, name_trace
 from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.protocol.spot_check import cut_pieces, split_parts
+from pkb.published_lib import offer_modules
 from pkb.rank.bootstrap import enter_folder, find_entry, import_candidate, join_group
 from pkb.rank.call import Call, ResultCopy
 from pkb.rank.candidate_observer import CandidateObserver, CollectiveCounter
@@ -123,6 +125,7 @@ class Rank:
         self.observer = CandidateObserver(scratch)
         self.checks = [check(self.observer) for check in list_checks()]
         self.thread_delay.install()
+        offer_modules(self.problem.helper_folder)
         module = import_candidate(file, self.folder.parent)
         self.observer.entry_module = module
         self.entry = find_entry(module, self.problem.entry)

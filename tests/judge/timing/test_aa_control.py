@@ -1,6 +1,7 @@
 """The reference timed in both worlds, before one of them is the candidate's."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -279,9 +280,8 @@ def test_when_it_fails_the_candidate_is_not_to_blame(judge: Judge, tmp_path: Pat
     assert text != source
     setup = judge.pose("allreduce", ProblemSettings(nproc=1, trials=1))
     (tmp_path / "1_allreduce.py").write_text(text)
-    copy_file = World.copy_file
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(World, "copy_file", lambda world, file: copy_file(world, tmp_path / "1_allreduce.py"))
+        patch.setattr(World, "copy_problem", lambda world, _: shutil.copy(tmp_path / "1_allreduce.py", world.folder))
         record = judge.judge(setup, Candidate.of(WRONG), JudgementSettings(rigor=RIGOR))
     assert (record.verdict, "OSError" in record.reason) == (Verdict.ENVIRONMENT, True)
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pkb.errors import UsageError
 from pkb.judge.setup.seeds import Seeds
 from pkb.platforms import Platform
 from pkb.problems.case import Case
-from pkb.problems.problem import Problem
+from pkb.problems.problem import PUBLISHED, SOUND, Problem
 from pkb.problems.size import Size
 from pkb.settings import Limits
 from pkb.trial import Trial, TrialKind
@@ -41,7 +42,7 @@ class Setup:
     state: str = ""
     """For a model: BY_NAME or BY_SEED."""
     published: bool = False
-    """For a model: whether inputs and weights are drawn as the published file says."""
+    """Whether inputs, and a model's weights, are drawn as the published files say."""
     without: str = ""
     """For a model: a weight that is left as the constructor made it, to see whether that shows."""
 
@@ -56,6 +57,21 @@ class Setup:
     def all_trials(self) -> tuple[Trial, ...]:
         return (*self.checked_trials, *self.extra)
 
+    def pose_as(self, inputs: str) -> "Setup":
+        """Return this setup with inputs of this kind. Raises UsageError where the problem has no such inputs."""
+        problem = self.problem
+        if inputs not in problem.input_kinds:
+            raise UsageError(
+                f"{problem.stem} draws its own inputs, which are {problem.input_kinds[0]}: --inputs {inputs} is for "
+                "KernelBench's models and for a checkout of ParallelKernelBench (--suite DIR)"
+            )
+        problem.check_pose(self.size, self.dtype, self.world)
+        if problem.builds:
+            return self.pose_model(inputs == PUBLISHED)
+        # A problem without a hidden size cannot say either which elements of its inputs may be changed.
+        extra = self.extra if self.list_hidden_sizes() else ()
+        return replace(self, published=inputs == PUBLISHED, extra=extra)
+
     def pose_model(self, published: bool) -> "Setup":
         """Return this setup for a model: with sound weights, inputs and a hidden size; or all as published."""
         heavy = self.problem.count_call_bytes(self.size, self.dtype)
@@ -67,7 +83,9 @@ class Setup:
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says about how the problem was posed."""
-        drawn = {"inputs": "published" if self.published else "sound", "state": self.state} if self.state else {}
+        has_choice = len(self.problem.input_kinds) > 1
+        drawn = {"inputs": PUBLISHED if self.published else SOUND} if has_choice else {}
+        drawn |= {"state": self.state} if self.state else {}
         flaw = {"degenerate": self.problem.degenerate} if self.problem.degenerate else {}
         return self.size.describe() | {"dtype": self.dtype, "world": self.world} | drawn | flaw
 

@@ -91,7 +91,7 @@ def _time_identical_code(ours: TimedWorld, candidate: World, rigor: Rigor) -> di
         return {}
     twin = TimedWorld("candidate", candidate, ours.plan, ours.setup, ours.seeds)
     with _trust(candidate):
-        load_reference(candidate, ours.setup, candidate.copy_file(ours.setup.problem.path))
+        load_reference(candidate, ours.setup, candidate.copy_problem(ours.setup.problem))
         twin.warm_up(rigor, ours.setup.limits.trial_s, _CONTROL)
         is_enough = partial(is_narrow, ours.spans, twin.spans)
         for _ in run_rounds([ours, twin], rigor, is_enough, kind=TrialKind.CONTROL):

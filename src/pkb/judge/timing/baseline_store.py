@@ -124,7 +124,7 @@ def describe_times(setup: "Setup", platform: Platform) -> StoredTimes:
         "dtype": setup.dtype,
         "world": str(setup.world),
         "inputs": facts.get("inputs", "sound"),
-        "source": sha256(problem.path.read_bytes()).hexdigest()[:_SHORT],
+        "source": sha256(b"".join(file.read_bytes() for file in problem.list_files())).hexdigest()[:_SHORT],
     }
     return StoredTimes(problem.stem, posed, describe_machine(platform, setup.world), describe_environment(platform))
 

@@ -31,6 +31,7 @@ from pkb.judge.worlds.rank_failures import (
     describe_overrun,
     describe_overuse,
 )
+from pkb.problems.problem import Problem
 from pkb.protocol import messages as m
 from pkb.protocol.channel import Channel, ChannelClosed, ChannelGarbled
 from pkb.protocol.profile_files import name_trace
@@ -150,11 +151,17 @@ class World:
         # Other judges on this machine should use other cores.
         self.nursery.order(m.PinRanks(self.number, pinned, first=os.getpid()))
 
-    def copy_file(self, file: Path) -> Path:
-        """Copy a file to where the ranks see it: in a sandbox, they see nothing else outside their folder."""
-        copy = self.folder / file.name
-        copy.write_bytes(file.read_bytes())
-        return copy
+    def copy_problem(self, problem: Problem) -> Path:
+        """Copy a problem's files to where the ranks see them: in a sandbox, they see nothing else outside their folder.
+
+        Return the copy of the problem's own file.
+        """
+        folder = self.folder / "problem"
+        for file in problem.list_files():
+            copy = folder / file.relative_to(problem.root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+        return folder / problem.path.relative_to(problem.root)
 
     def ask(self, order: m.Order | Callable[[int], m.Order], phase: str, seconds: float) -> list[Any]:
         """Send every rank its order; return every rank's answer, of the class that the order names."""

@@ -1,0 +1,1 @@
+"""Names of the public ParallelKernelBench, for candidates that were written for it."""
