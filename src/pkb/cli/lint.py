@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,12 +56,21 @@ def lint(
         bool, typer.Option("--verbose", "-v", help="Print how each wrong variant was rejected.")
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a page like docs/strength.md.")] = False,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="Judge mutants: the reference with one careless change each.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="With --mutate: a file to write findings to, and to resume from.")
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Plant faults in a problem's reference: the judge must reject every wrong variant, and accept the right one.
 
+    With --mutate, the wrong variants are derived from the reference's source, at 2 and 4 ranks.
+
     Example: pkb lint 13 --nproc 4 --verbose
     """
+    from pkb.cli._mutate import MutationOptions, mutate_problems
     from pkb.judge.judge import Judge
     from pkb.problems.problem import find_dtype
     from pkb.problems.suite import find_suite
@@ -71,6 +81,9 @@ def lint(
         find_dtype(name)
     found: list[LintFinding] = []
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
+        if mutate:
+            options = MutationOptions(nproc, dtypes, trials, verbose, as_json, out)
+            mutate_problems(judge, find_suite(suite).select(problems), options)
         if markdown:
             _print_head(judge.platform.name, context.obj)
         for problem in find_suite(suite).select(problems):

@@ -222,11 +222,13 @@ class LoadSolution(Order):
 
 @dataclass(frozen=True)
 class LoadMutant(Order):
-    """Load one of the problem's own wrong variants, or its solution with a fault planted in it."""
+    """Load one of the problem's own wrong variants, its solution with a fault planted in it, or a file's."""
 
     problem: str
     name: str
     integers: bool = False
+    file: str = ""
+    """A candidate's file to load in place of the problem's solution."""
 
 
 @dataclass(frozen=True)

@@ -132,10 +132,13 @@ class Rank:
 
     def load_mutant(self, order: m.LoadMutant) -> None:
         self.problem = load_file(Path(order.problem))
-        self.entry = self.problem.mutants.get(order.name)
+        self.entry = self._import_entry(Path(order.file)) if order.file else self.problem.mutants.get(order.name)
         plant = partial(plant_fault, name=order.name, integers=order.integers)
         self.finish = _return_unchanged if self.entry else plant
         self._finish_loading()
+
+    def _import_entry(self, file: Path) -> Any:
+        return find_entry(import_candidate(file), self.problem.entry)
 
     def _finish_loading(self) -> None:
         self.built_from = None

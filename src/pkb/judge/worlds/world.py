@@ -41,6 +41,8 @@ from pkb.settings import Limits
 _NUMBER_BITS = 53
 _TICK_S = 0.1
 _STACKS_S = 0.4
+_IDLE_USE_S = 0.005
+"""Seconds of a processor that threads which only poll may use while their rank counts as idle."""
 _LEAVE_S = 0.1
 """An order to leave fits into a socket at once, unless its rank does not read."""
 
@@ -58,12 +60,15 @@ class World:
         blame: Verdict = Verdict.CRASH,
         sandbox: str = "off",
         builds: bool = False,
+        idle_s: float | None = None,
     ):
         self.nursery = nursery
         self.size = size
         self.limits = limits
         self.blame = blame
         """The verdict when a rank misbehaves: CRASH for candidates, ENVIRONMENT for references."""
+        self.idle_s = idle_s
+        """Ranks that use no processor for so long have hung, long before the deadline; None waits for the deadline."""
         self.number = nursery.new_world()
         self.folder = nursery.folder / f"world-{self.number}"
         self.work = self.folder / "work"
@@ -213,10 +218,11 @@ class World:
     def _wait_for_all(self, kind: type[A], phase: str, seconds: float) -> list[A]:
         deadline = time.monotonic() + seconds
         answers: dict[int, A] = {}
+        watch = IdleWatch(self)
         while len(answers) < self.size:
             silent = [rank for rank in range(self.size) if rank not in answers]
             self._raise_if_flooded()
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or watch.are_idle(silent):
                 raise self._describe_hang(phase, silent, seconds)
             for rank in self._wait_for_answers(silent):
                 answers[rank] = self._receive(kind, rank, phase, deadline, seconds)
@@ -285,9 +291,27 @@ class World:
                 self.nursery.listen()
         return self.nursery.exits.get((self.number, rank))
 
+    def settle(self, seconds: float) -> bool:
+        """Take in the answers that are still due after a Failure; return whether all ranks gave theirs.
+
+        None of these answers may be followed by tensors.
+        """
+        deadline, watch = time.monotonic() + seconds, IdleWatch(self)
+        while due := [rank for rank in range(self.size) if self._unanswered[rank]]:
+            if time.monotonic() > deadline or watch.are_idle(due):
+                return False
+            for rank in self._wait_for_answers(due):
+                try:
+                    gate.receive_header(self.channels[rank], deadline)
+                except (ChannelClosed, ChannelGarbled, TimeoutError):
+                    return False
+                self._take_number(rank)
+        return True
+
     def _describe_hang(self, phase: str, silent: list[int], seconds: float) -> Failure:
-        self._signal(signal.SIGUSR1)
-        time.sleep(_STACKS_S)
+        if self.idle_s is None:
+            self._signal(signal.SIGUSR1)
+            time.sleep(_STACKS_S)
         return describe_hang(self.blame, phase, seconds, {rank: self.logs.stack(rank) for rank in silent})
 
     def list_helpers(self) -> list[str]:
@@ -366,6 +390,26 @@ class World:
             remove_tree(folder)
         if self.build_folder and not self.started:
             remove_tree(self.build_folder)
+
+
+class IdleWatch:
+    """Notices, where a world has an `idle_s`, that ranks wait for something that never comes."""
+
+    def __init__(self, world: World):
+        self._world = world
+        self._since = time.monotonic()
+        self._last: NDArray[np.float64] | None = None
+
+    def are_idle(self, ranks: list[int]) -> bool:
+        """Whether none of these ranks has run, or waited for a core, for the world's `idle_s`."""
+        idle_s, now = self._world.idle_s, time.monotonic()
+        if idle_s is None or now - self._since < idle_s / 2:
+            return False
+        usage = self._world.measure_usage()[ranks]
+        if self._last is None or usage.shape != self._last.shape or np.abs(usage - self._last).max() > _IDLE_USE_S:
+            self._last, self._since = usage, now
+            return False
+        return now - self._since >= idle_s
 
 
 def _open_pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
