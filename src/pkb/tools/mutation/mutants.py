@@ -127,7 +127,7 @@ def _list_places(tree: ast.Module, entry: str, constants: bool) -> Iterator[_Pla
 
 
 def _walk(place: _Place, entry: str) -> Iterator[_Place]:
-    """Yield a place and all below it, except what no judged call reaches: annotations, refusals, shortcuts for one rank."""
+    """Yield a place and all below it, except what no judged call reaches: annotations, refusals, one-rank shortcuts."""
     node = place.node
     if _is_refusal(node) or _is_text(node):
         return
