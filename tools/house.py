@@ -23,6 +23,7 @@ MOST_PARTICIPLES = 0.02
 LAYERS = (
     ("pkb", "pkb.errors"),
     ("pkb.base",),
+    ("pkb.display",),
     ("pkb.problems", "pkb.symmetric"),
     ("pkb.settings", "pkb.triton_lib", "pkb.cuda_lib", "pkb.published_lib"),
     ("pkb.hardware", "pkb.backends"),
@@ -33,6 +34,8 @@ LAYERS = (
     ("pkb.nursery",),
     ("pkb.trial",),
     ("pkb.record",),
+    ("pkb.row",),
+    ("pkb.frames",),
     ("pkb.candidate", "pkb.provenance", "pkb.failure", "pkb.runs", "pkb.speedup"),
     ("pkb.judge.setup",),
     ("pkb.judge.worlds",),

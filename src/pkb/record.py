@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pkb.base.foreign_files import parse_json
 from pkb.base.printable import clean_fields
 from pkb.base.schema import AtMost, Between, Bound, Clean, PlainTree, SchemaError, dump, parse
+from pkb.display import format_duration, format_speedup, write_facts
 from pkb.screen import ScreenFinding
 from pkb.settings import Limits, Tolerance, Track
 from pkb.trial import Trial
@@ -120,6 +121,8 @@ class SetupFacts:
     n: Count | None = None
     size: str | None = None
     """The name of a KernelBench task's size, which has it in place of `m` and `n`."""
+    suite: str | None = None
+    """Where the problem comes from: parallel, kernelbench, or the name of a folder."""
     inputs: str | None = None
     """For KernelBench's tasks: sound or published."""
     state: str | None = None
@@ -377,6 +380,43 @@ class Record:
     @property
     def correct(self) -> bool:
         return self.verdict is Verdict.CORRECT
+
+    def __repr__(self) -> str:
+        return f"<Record {self.problem} {self.candidate.name}: {self._describe_outcome()}; {self.reason}>"
+
+    def _repr_html_(self) -> str:
+        evidence, setup, timing = self.evidence, self.setup, self.timing
+        places = {name: getattr(evidence, name) for name in ("rank", "trial", "call", "output")}
+        facts = {
+            "why": self.reason,
+            "speed-up": f"{self._format_speedup()} {self.pace}" if timing else "",
+            "times": f"{format_duration(timing.candidate_us)}, reference {format_duration(timing.reference_us)}"
+            if timing
+            else "",
+            "check": evidence.check,
+            "place": ", ".join(f"{name} {value}" for name, value in places.items() if value is not None),
+            "candidate": f"{self.candidate.name} ({self.candidate.backend})",
+            "posed": f"{setup.world} ranks on {self.environment.platform}, {setup.dtype}, {self._describe_size()}",
+            "warnings": "; ".join(finding.sentence for finding in self.warnings),
+        }
+        stacks = [f"rank {rank}: {line}" for rank, lines in evidence.stacks.items() for line in lines]
+        texts = {
+            "Where it was raised": "\n".join([*evidence.traceback, *filter(None, [evidence.message])]),
+            "What the compiler printed": "\n".join(evidence.errors),
+            "Where the ranks were": "\n".join(stacks),
+            "What the rank printed": evidence.log,
+        }
+        return write_facts(self.problem, self.verdict, facts, texts)
+
+    def _describe_outcome(self) -> str:
+        return f"{self.verdict} {self.pace} {self._format_speedup()}" if self.timing else str(self.verdict)
+
+    def _format_speedup(self) -> str:
+        timing = self.timing
+        return format_speedup(timing.speedup, *timing.interval, self.environment.comparable_times) if timing else ""
+
+    def _describe_size(self) -> str:
+        return f"size {self.setup.size}" if self.setup.size else f"M={self.setup.m}, N={self.setup.n}"
 
     def to_json(self, indent: int | None = 1) -> str:
         return json.dumps(self.to_fields(), indent=indent)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pkb.base.atomic import write_whole
 from pkb.base.foreign_files import (
@@ -25,18 +25,25 @@ from pkb.base.foreign_files import (
 )
 from pkb.base.printable import clean_line
 from pkb.base.schema import PlainTree, parse
+from pkb.display import write_table
 from pkb.errors import UsageError
+from pkb.frames import make_pandas, make_polars
 from pkb.record import Record, Verdict
+from pkb.row import NAME, PROBLEM, RECORD, Row, find_problem_number, read_row
 
-RECORD = "record.json"
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
 SOURCE = "candidate.py"
 _FACTS = "run.json"
-PROBLEM = re.compile(r"(?:L(\d{1,4})_)?(\d{1,9})_[\w-]{1,200}")
-"""Matches a problem's stem; the names of KernelBench's tasks begin with a level."""
-_LEVEL = 1000
 _LINKED = "it is a symbolic link, which is not followed; copy the folder that it points to into the run"
 MOST_TURNS = 1000
 """The highest number of a turn that is read."""
+_MOST_PROBLEMS = 10_000
+"""The most problems of a run: the memory of a bootstrap grows with them."""
+_MOST_SHOWN = 50
+"""The most samples that a notebook shows of a run."""
 RunFacts = Annotated[dict[str, Any], PlainTree(depth=8, items=10_000, length=4000)]
 """The content of a run.json."""
 
@@ -104,8 +111,58 @@ class Sample:
 
 
 class Run:
+    """A folder that `pkb eval --out` or `pkb generate` wrote, or will write."""
+
     def __init__(self, folder: Path | str):
         self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"<{self._describe()}, in {clean_line(str(self.folder))}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.list_rows() if self.folder.is_dir() else []
+        hidden = len(rows) - _MOST_SHOWN
+        title = self._describe() + (f"; the first {_MOST_SHOWN}, all: to_pandas()" if hidden > 0 else "")
+        cells = [(row.problem, row.sample, row.verdict, row.format_speedup(), row.reason) for row in rows[:_MOST_SHOWN]]
+        return write_table(title, ("problem", "sample", "verdict", "speed-up", "why"), cells)
+
+    def _describe(self) -> str:
+        folders = [*self.list_folders()] if self.folder.is_dir() else []
+        return f"Run {clean_line(self.name, NAME)}: {len(folders)} samples of {len(dict(folders))} problems"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return a data frame with a line per sample: its latest record, in the columns of docs/record.md."""
+        return make_pandas(self.list_rows())
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the same as a data frame of polars."""
+        return make_polars(self.list_rows())
+
+    def list_rows(self, damaged: list["Damage"] | None = None, name: str | None = None) -> list[Row]:
+        """Return a row per sample that has a record, under another name of the run if one is given.
+
+        What cannot be read is appended to `damaged`.
+        """
+        left_out: list[Damage] = [] if damaged is None else damaged
+        shown, model = self.find_labels(left_out, name)
+        rows: list[Row] = []
+        problems: set[str] = set()
+        for problem, folder in self.list_folders(left_out):
+            problems.add(problem)
+            if len(problems) > _MOST_PROBLEMS:
+                raise UsageError(f"{self.folder} has more than {_MOST_PROBLEMS} problems; divide it into several runs")
+            if row := read_row_or_damage(shown, model, problem, folder, left_out):
+                rows.append(row)
+        return rows
+
+    def find_labels(self, damaged: list["Damage"], name: str | None = None) -> tuple[str, str]:
+        """Return the names of the run and of its model, as tables show them."""
+        facts = self.read_facts()
+        if isinstance(facts, Damage):
+            damaged.append(facts)
+            facts = {}
+        shown = clean_line(name or self.name, NAME)
+        return shown, clean_line(str(facts.get("model") or shown), NAME)
 
     @property
     def name(self) -> str:
@@ -246,10 +303,13 @@ def describe_damage(error: Exception) -> str:
     return f"not a record: it has no {error}" if isinstance(error, KeyError) else describe_error(error)
 
 
-def find_problem_number(problem: str) -> int:
-    """Return a number by which problems are ordered: all of one level before those of the next."""
-    found = PROBLEM.fullmatch(problem)
-    return _LEVEL * int(found[1] or 0) + int(found[2]) if found else 0
+def read_row_or_damage(run: str, model: str, problem: str, folder: str, damaged: list[Damage]) -> Row | None:
+    """Return the row of a sample's folder; None without one. A record that cannot be read is appended to `damaged`."""
+    try:
+        return read_row(run, model, problem, folder)
+    except (OSError, ValueError, RecursionError) as error:
+        damaged.append(Damage(Path(folder, RECORD), describe_damage(error)))
+        return None
 
 
 def _read_facts(path: Path) -> dict[str, Any] | Damage:

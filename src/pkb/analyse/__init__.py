@@ -3,7 +3,7 @@
 from pkb.analyse.compare import Change, Comparison, compare_runs
 from pkb.analyse.estimates import Estimate
 from pkb.analyse.metrics import compute_fast_p_curve, compute_pass_at_k, estimate_fast_p_by_turn, is_fast
-from pkb.analyse.rows import Row, Rows, read_rows
+from pkb.analyse.rows import Rows, read_rows
 from pkb.analyse.tables import (
     ALL,
     FailureCount,
@@ -14,6 +14,7 @@ from pkb.analyse.tables import (
     make_leaderboard,
     summarise_by_category,
 )
+from pkb.row import Row
 
 __all__ = [
     "ALL",

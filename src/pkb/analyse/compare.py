@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pkb.analyse.rows import Row
+from pkb.row import Row
 from pkb.speedup import MARGIN
 
 _SETTINGS = ("platform", "world", "dtype", "m", "n", "size", "inputs")

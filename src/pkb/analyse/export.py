@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pkb.analyse.rows import Row, make_row
 from pkb.base.atomic import replace_whole
 from pkb.base.foreign_files import SOURCE_BYTES, describe_error, open_named_file, parse_json
 from pkb.base.printable import clean_line
 from pkb.base.schema import parse
 from pkb.errors import UsageError
 from pkb.record import Record
+from pkb.row import Row, find_column_types, make_row
 from pkb.runs import PROBLEM, Damage, Run, RunFacts, describe_damage, save_record
 
 FORMATS = (".jsonl", ".parquet")
@@ -163,7 +163,7 @@ def _write_lines(entries: Iterable[Entry], path: Path) -> int:
 def _write_parquet(entries: Iterator[Entry], path: Path) -> int:
     arrow, parquet = _import_pyarrow()
     kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
-    columns = {one.name: kinds[_find_plain_type(one.type)] for one in fields(Row) if one.name != "folder"}
+    columns = {name: kinds[kind] for name, kind in find_column_types().items() if name != "folder"}
     schema = arrow.schema(columns | {_ENTRY: arrow.string()})
     count = 0
     with parquet.ParquetWriter(path, schema) as file:
@@ -177,11 +177,6 @@ def _make_row(entry: Entry) -> Row:
     run = clean_line(entry.run)
     model = clean_line(str(entry.facts.get("model") or run))
     return make_row(run, model, clean_line(entry.record.problem), entry.sample, entry.record.to_fields())
-
-
-def _find_plain_type(kind: Any) -> Any:
-    """Return float for `float | None`."""
-    return next(iter(getattr(kind, "__args__", ())), kind)
 
 
 def _read_entries(path: Path) -> Iterator[Entry | Damage]:

@@ -7,7 +7,7 @@ from math import comb, inf
 from statistics import fmean
 
 from pkb.analyse.estimates import Estimate, estimate_mean
-from pkb.analyse.rows import Row
+from pkb.row import Row
 
 _UNTIMED = 5e-324
 """The smallest number above 0."""

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from pkb.analyse.rows import Row
 from pkb.analyse.tables import list_timed_rows
 from pkb.errors import UsageError
 from pkb.hardware.roofline import Hardware
 from pkb.problems.problem import Problem
 from pkb.problems.size import Size
 from pkb.problems.suite import Suite
+from pkb.row import Row
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from pkb.analyse.estimates import Estimate, estimate_geometric_mean, estimate_median
 from pkb.analyse.metrics import count_correct, count_fast, estimate_at_k
-from pkb.analyse.rows import Row
 from pkb.record import Pace, Verdict
+from pkb.row import Row
 
 ALL = "all"
 """The category of the line over all categories."""

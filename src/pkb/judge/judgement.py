@@ -24,6 +24,7 @@ from pkb.judge.state import State
 from pkb.judge.timing.aa_control import Control, needs_control, open_reference
 from pkb.judge.timing.measure import conclude, measure
 from pkb.judge.worlds.world import World
+from pkb.problems.suite import label_suite
 from pkb.provenance import describe_environment
 from pkb.record import ORACLE, Environment, Pace, Record, SetupFacts
 from pkb.runs import save_record
@@ -242,6 +243,7 @@ def _describe_success(setup: Setup, weights: str) -> str:
 def _describe_setup(setup: Setup, settings: JudgementSettings, screened: bool) -> SetupFacts:
     return SetupFacts(
         **setup.facts(),
+        suite=label_suite(setup.problem),
         trials=setup.trials,
         calls=setup.calls,
         compare=settings.tolerance or ORACLE,

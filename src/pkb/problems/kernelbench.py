@@ -43,7 +43,7 @@ _BATCHES = 4
 """The number of hidden sizes."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelProblem(Problem):
     """The declaration in a file of KernelBench's form, in addition to the model.
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pkb.base.printable import clean_line
+from pkb.display import write_facts
 from pkb.errors import UsageError
 from pkb.problems.cost import Cost
 from pkb.problems.size import ITEMSIZES, Dimensions, Size
@@ -69,6 +71,22 @@ class Problem:
     """The kinds of inputs that the problem can be posed with."""
     default_world: ClassVar[int] = 4
     default_trials: ClassVar[int] = 5
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.stem}: {clean_line(self.category)}; sizes {', '.join(self.sizes)}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "category": self.category,
+            "arguments": ", ".join(self.arguments),
+            "sizes": "; ".join(f"{name}: {size}" for name, size in self.sizes.items()),
+            "needs": "; ".join(self.requires),
+            "ranks": ", ".join(map(str, self.list_worlds())),
+            "compared": "bit for bit" if self.exact else "by the error of the reference",
+            "counts for nothing": self.degenerate,
+            "from": self.source,
+        }
+        return write_facts(f"{self.stem}: {self.title}", "", facts, {"The reference": self.show_source()})
 
     def bind(self, module: ModuleType, path: Path) -> "Problem":
         """Return the problem with its number and name, which the path gives, and its module."""

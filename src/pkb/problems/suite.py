@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pkb.base.foreign_files import SOURCE_BYTES, describe_error, read_named_file
+from pkb.base.printable import clean_line
 from pkb.errors import UsageError
 from pkb.problems.declaration import check_fields, check_module, describe_raised, is_ctrl_c, read_declaration
 from pkb.problems.kernelbench import find_level, make_published_problem
@@ -39,6 +40,9 @@ class Suite:
             self.folder /= REFERENCES
         if not self._files:
             raise UsageError(f"no problem in {folder}; a suite holds files named <number>_<name>.py")
+
+    def __repr__(self) -> str:
+        return f"<Suite {clean_line(self.folder.name)}: {len(self._files)} problems, {self._extent()}>"
 
     def problems(self, category: str | None = None) -> list[Problem]:
         """Load all problems in order of their number, or those of one category."""
@@ -213,6 +217,11 @@ def name_suite(problem: Problem) -> str:
     """Return the name under which `find_suite` finds the suite of a problem."""
     folder = problem.path.parent.parent if find_level(problem.path) else problem.path.parent
     return folder.relative_to(_SUITES).parts[0] if folder.is_relative_to(_SUITES) else str(folder)
+
+
+def label_suite(problem: Problem) -> str:
+    """Return the name of a problem's suite as records have it: `kernelbench` for every copy of its tasks."""
+    return "kernelbench" if find_level(problem.path) else Path(name_suite(problem)).name
 
 
 def load_problem(key: str | int) -> Problem:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pkb
 from pkb.analyse import Row, read_rows
-from pkb.analyse.rows import PUBLISHED
 from pkb.base.atomic import write_whole
 from pkb.base.printable import clean_line
 from pkb.errors import UsageError
@@ -22,6 +21,7 @@ from pkb.report.page import write_page
 from pkb.report.sample_detail import make_finite
 from pkb.report.section import Section
 from pkb.report.sections import make_sections
+from pkb.row import PUBLISHED
 from pkb.runs import Damage
 
 if TYPE_CHECKING:

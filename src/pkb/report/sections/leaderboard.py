@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 from pkb.analyse import ALL, Estimate, Standing
-from pkb.analyse.rows import PUBLISHED
 from pkb.analyse.tables import KS
 from pkb.report.cells import (
     Column,
@@ -17,6 +16,7 @@ from pkb.report.cells import (
 )
 from pkb.report.data import INTERVALS, ReportData
 from pkb.report.section import Section
+from pkb.row import PUBLISHED
 
 ORDER = 10
 
