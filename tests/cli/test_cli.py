@@ -93,7 +93,7 @@ def test_eval_writes_records_and_outputs_that_inspect_compares(tmp_path: Path) -
     kernel = SOLUTIONS / "1_allreduce_triton.py"
     ran = run_pkb("eval", "1", "--candidate", kernel, "--nproc", "2", "--trials", "2", "--out", tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "1_allreduce_triton  CORRECT" in ran.stdout
+    assert ran.stdout.startswith("CORRECT  1_allreduce  ")
     folder = tmp_path / "1_allreduce" / "1_allreduce_triton"
     assert json.loads((folder / "record.json").read_text())["verdict"] == "CORRECT"
     assert "float32[16, 8]" in run_pkb("inspect", folder / "candidate").stdout
@@ -171,5 +171,5 @@ def test_people_s_own_problems_are_taken_from_their_folder(tmp_path: Path) -> No
     shipped = ROOT / "src" / "pkb" / "suites" / "parallel" / "collective_primitive"
     (tmp_path / "7_mine.py").write_text((shipped / "1_allreduce.py").read_text())
     ran = run_pkb("eval", "mine", "--suite", tmp_path, *REFERENCE, "--nproc", "2", "--trials", "1")
-    assert "7_mine  reference  CORRECT" in ran.stdout
+    assert "CORRECT  7_mine  reference  " in ran.stdout
     assert run_pkb("list", "--suite", tmp_path / "empty").returncode == 2

@@ -1,9 +1,16 @@
 """What only a process of its own can show: how it starts, how signals end it, and what is left of it."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +21,7 @@ import pytest
 
 from helpers.made import make_run
 from helpers.processes import run_process, start_process
+from pkb.problems.suite import load_problem
 
 PKB = [sys.executable, "-m", "pkb"]
 KERNEL = Path(__file__).parents[2] / "solutions" / "triton" / "1_allreduce_triton.py"
@@ -101,3 +109,36 @@ def test_however_an_evaluation_is_interrupted_no_rank_is_left(
     assert "Traceback" not in errors
     if number is signal.SIGINT:
         assert errors.strip() == "interrupted: 0 of 1 judged, no rank left running"
+
+
+def test_ctrl_c_on_a_terminal_leaves_the_verdicts_so_far(tmp_path: Path) -> None:
+    shown, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    (tmp_path / "1_allreduce_torch.py").write_text(load_problem(1).make_candidate_source())
+    (tmp_path / "2_allgather_torch.py").write_text(SPIN)
+    command = [*PKB, "eval", "1,2", "--solutions-dir", str(tmp_path), "--backend", "torch", "--nproc", "1"]
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    with start_process([*command, "--trials", "1"], stdout=terminal, stderr=terminal, env=env) as judge:
+        os.close(terminal)
+        seen, interrupted = "", False
+        with contextlib.suppress(OSError):
+            # Linux says so when the other end of a terminal is closed.
+            while piece := os.read(shown, 1 << 12):
+                seen += piece.decode(errors="replace")
+                if not interrupted and "CORRECT" in seen and "2_allgather: trial 1" in seen:
+                    judge.send_signal(signal.SIGINT)
+                    interrupted = True
+        assert judge.wait(30) == 130
+    os.close(shown)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", seen)
+    assert re.search(
+        r"CORRECT  1_allreduce  [\d.]+ s\n  all 9 results right .*\n    hidden size",
+        plain,
+    ), plain
+    assert "interrupted: 1 of 2 judged, no rank left running" in plain
+
+
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    ran = run_process(PKB, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

@@ -4,27 +4,57 @@ import io
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from helpers.made_records import record
+from helpers.made_records import record, timed_record
 from pkb.cli import _terminal
+from pkb.cli._progress import _TerminalDisplay
+from pkb.record import CandidateFacts, Environment, Record, Verdict
 
 ROOT = Path(__file__).parents[2]
 MARKUP = r"[bold red]CORRECT[/] \[link=file:///x]y[/link] :smile: \\[b]z"
 
 
-def render_table(monkeypatch: pytest.MonkeyPatch, **words: str) -> str:
-    shown = io.StringIO()
-    monkeypatch.setattr(_terminal, "Console", lambda: Console(file=shown, force_terminal=True, width=300))
-    _terminal._print_table([record(verdict="WRONG", **words)])
+def render(one: Record, width: int) -> str:
+    """Return what a terminal of this width shows of a record, without colours."""
+    display, shown = _TerminalDisplay(), io.StringIO()
+    display.console = Console(file=shown, width=width)
+    display.report(_terminal.format_record(one), one.to_fields, _terminal.format_details(one))
     return shown.getvalue()
 
 
-def test_markup_in_a_candidates_words_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = render_table(monkeypatch, reason=MARKUP, name="[green]CORRECT[/]")
+@pytest.mark.parametrize("width", [40, 60, 80, 240])
+def test_the_verdict_comes_first_and_the_reason_below_it_at_any_width(width: int) -> None:
+    reason = "rank 0, trial 0: 64 of 128 elements differ " * 3 + "CORRECT  1_allreduce  0.1 s"
+    one = timed_record(2.0, problem="L2_22_Matmul_Scale_ResidualAdd_Clamp_LogSumExp_Mish", reason=reason)
+    lines = render(replace(one, verdict=Verdict.WRONG, candidate=CandidateFacts("x" * 50, "triton", "ab")), width)
+    assert max(map(len, lines.splitlines())) <= width
+    first, *rest = lines.splitlines()
+    assert first.startswith("WRONG")
+    assert "".join(lines.split()).count("".join(reason.split())) == 1, "nothing is cut off"
+    assert all(line.startswith("  ") for line in rest)
+    assert [line[2:12] for line in rest if not line.startswith("    ")] == ["rank 0, tr", "FASTER: 2.", "compile-de"]
+
+
+def test_a_name_that_says_no_more_than_problem_and_backend_is_left_out() -> None:
+    assert _terminal.format_record(record(name="1_allreduce_triton")) == "CORRECT  1_allreduce  0.0 s"
+    kept = _terminal.format_record(record(name="mine", when="2026-11-18T09:30:00+00:00"), kept=True)
+    assert kept == "CORRECT  1_allreduce  mine  kept from 2026-11-18 09:30"
+
+
+def test_times_have_significant_digits_and_say_whose_they_are() -> None:
+    one = timed_record(0.0085, environment=Environment("cpu", comparable_times=False))
+    lines = _terminal.format_details(one)
+    assert lines[1] == ("FASTER: 0.0085x (0.0077-0.0094) as fast as the reference, 11.8 ms against 100 us, CPU times")
+    assert lines[2].startswith("compile-default: not timed: no }")
+
+
+def test_markup_in_a_candidates_words_is_shown_as_it_is() -> None:
+    shown = render(record(verdict="WRONG", reason=MARKUP, name="[green]CORRECT[/]"), 300)
     assert MARKUP in shown
     assert "[green]CORRECT[/]" in shown
     assert shown.count("WRONG") == 1
@@ -56,4 +86,4 @@ def test_a_candidate_cannot_end_the_command_by_what_must_be_printed(tmp_path: Pa
     assert ran.returncode == 1, ran.stderr
     assert "CHEAT" in lines[0]
     assert all(line.isprintable() for line in lines)
-    assert not any(line.startswith("1_allreduce  candidate  CORRECT") for line in lines)
+    assert not any(line.startswith("CORRECT") for line in lines)

@@ -121,7 +121,7 @@ def test_the_command_says_what_came_of_it(run: Run) -> None:
     ran = run_pkb(*make_agent_words(run, "worker"))
     assert ran.returncode == 0, ran.stderr
     assert "Submitted after 3 steps and 2 evaluations" in ran.stdout
-    assert "1_allreduce  openai-worker-1  CORRECT" in ran.stdout
+    assert "CORRECT  1_allreduce  openai-worker-1" in ran.stdout
     assert "1 of 1 samples are there, 1 with code" in ran.stderr
 
 

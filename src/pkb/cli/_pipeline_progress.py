@@ -98,8 +98,8 @@ class Reporter(PipelineObserver):
 
     def on_record(self, experiment: Experiment, turn: Turn, record: Record) -> None:
         number = {"turn": turn.number} if experiment.method.feedback else {}
-        line = f"{_name_turn(experiment, turn)}  {record.verdict}  {record.reason}"
-        self._display.report(line, lambda: record.to_fields() | number)
+        line = f"{record.verdict}  {_name_turn(experiment, turn)}"
+        self._display.report(line, lambda: record.to_fields() | number, [record.reason])
 
 
 class LiveReporter(Reporter):

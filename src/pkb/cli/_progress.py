@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 _REFRESHES_PER_SECOND = 4
+_INDENT = "  "
+_LEAST_WIDTH = 20
+_BAD = ("WRONG", "REJECTED", "BUILD_FAILED", "CRASH", "HANG", "CHEAT")
+_COLOURS = {"CORRECT": "bold green", "ENVIRONMENT": "bold yellow", **dict.fromkeys(_BAD, "bold red")}
+"""Colours of a line's first word."""
 
 
 class Display:
@@ -22,13 +27,16 @@ class Display:
     render_status: Callable[[], RenderableType] = Text
     """Called to refresh the status, where one is shown."""
 
-    def report(self, line: str, fields: Callable[[], Mapping[str, Any]]) -> None:
-        """Show that a piece of work is finished: the line for people, the fields for programs."""
-        print(line, flush=True)
+    def report(self, line: str, fields: Callable[[], Mapping[str, Any]], details: Sequence[str] = ()) -> None:
+        """Show that a piece of work is finished: for people a line and details below it, for programs the fields.
+
+        A candidate may have chosen words of the details: they are indented, and so never look like another line.
+        """
+        print(line, *details, sep=f"\n{_INDENT}", flush=True)
 
 
 class _JsonDisplay(Display):
-    def report(self, line: str, fields: Callable[[], Mapping[str, Any]]) -> None:
+    def report(self, line: str, fields: Callable[[], Mapping[str, Any]], details: Sequence[str] = ()) -> None:
         print(json.dumps(fields()), flush=True)
 
 
@@ -38,8 +46,22 @@ class _TerminalDisplay(Display):
     def __init__(self) -> None:
         self.console = Console()
 
-    def report(self, line: str, fields: Callable[[], Mapping[str, Any]]) -> None:
-        self.console.print(Text(line))
+    def report(self, line: str, fields: Callable[[], Mapping[str, Any]], details: Sequence[str] = ()) -> None:
+        first, space, rest = line.partition(" ")
+        lines = self._fold(Text().append(first, _COLOURS.get(first, "")).append(space + rest), "")
+        for detail in details:
+            lines += self._fold(Text(detail), _INDENT)
+        # All at once: in between, the status would be drawn again.
+        self.console.print(Text("\n").join(lines), soft_wrap=True)
+
+    def _fold(self, text: Text, indent: str) -> list[Text]:
+        """Return a text in the width of the terminal; what is folded stands further to the right than any beginning."""
+        width = max(self.console.width - len(2 * _INDENT), _LEAST_WIDTH)
+        first, *rest = text.wrap(self.console, width, overflow="fold") or [text]
+        lines = [Text(indent) + first, *(Text(2 * _INDENT) + one for one in rest)]
+        for line in lines:
+            line.rstrip()
+        return lines
 
 
 @contextmanager

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _MOST_ROWS = 8
 _PIPE_WIDTH = 240
 _NAME_LENGTH, _NOTE_LENGTH = 100, 500
-_COLOURS = {"CORRECT": "green", "ENVIRONMENT": "yellow"}
 
 
 class _PipeConsole(Console):
@@ -45,17 +44,8 @@ def print_columns(words: Sequence[str], figures: Sequence[str], rows: Iterable[S
     make_console().print(table)
 
 
-def print_verdicts(records: "list[Record]", out: Path | None) -> None:
-    """Print the records of an evaluation: a table on a terminal; in a pipe, each had its line when it was judged."""
-    if sys.stdout.isatty():
-        _print_table(records)
-    for record in records:
-        name = f"{record.problem}  {record.candidate.name}"
-        if record.profile:
-            print(name, *format_profile(record.profile), sep="\n  ")
-        if record.warnings:
-            rules = ", ".join(dict.fromkeys(finding.rule for finding in record.warnings))
-            print(f"{name}: the screen warns of {rules} (see `pkb check`)")
+def print_summary(records: "list[Record]", out: Path | None) -> None:
+    """Print one line about all records of an evaluation; each had its own lines when it was judged."""
     correct = sum(record.correct for record in records)
     timed = "" if any(record.timing for record in records) else ", untimed"
     where = f"; records in {out}" if out else ""
@@ -63,37 +53,49 @@ def print_verdicts(records: "list[Record]", out: Path | None) -> None:
     print(f"{correct} of {len(records)} correct on {platform} at {world} ranks{timed}{where}")
 
 
-def _print_table(records: "list[Record]") -> None:
-    timed = any(record.timing for record in records)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("problem", "candidate", "verdict"):
-        table.add_column(heading, no_wrap=True)
-    if timed:
-        table.add_column("speed-up", justify="right", no_wrap=True)
-    table.add_column("seconds", justify="right")
-    table.add_column("why", overflow="fold")
-    for record in records:
-        verdict = Text(record.verdict, _COLOURS.get(record.verdict, "red"))
-        speed = [format_speedup(record)] if timed else []
-        seconds = f"{sum(record.seconds.values()):.1f}"
-        name, why = Text(record.candidate.name), Text(record.reason)
-        table.add_row(Text(record.problem), name, verdict, *speed, seconds, why)
-    Console().print(table)
+def format_record(record: "Record", kept: bool = False) -> str:
+    """Return the line of a record: first the verdict, then of what; `kept` says that an earlier judgement is shown."""
+    own = record.candidate.name
+    name = [] if own == f"{record.problem}_{record.candidate.backend}" else [own]
+    when = f"kept from {record.when[:16].replace('T', ' ')}" if kept else f"{sum(record.seconds.values()):.1f} s"
+    return "  ".join([record.verdict, record.problem, *name, when])
 
 
-def format_record(record: "Record") -> str:
-    """Return the line that a pipe gets for a record."""
-    speed = f"  {format_speedup(record)}" if record.timing else ""
-    name = f"{record.problem}  {record.candidate.name}"
-    return f"{name}  {record.verdict}{speed}  {sum(record.seconds.values()):.1f} s  {record.reason}"
+def format_details(record: "Record") -> list[str]:
+    """Return the lines below a record's: the reason, then speed-ups, warnings and the profile, where there are any."""
+    lines = [record.reason, *_format_speedups(record)]
+    if record.warnings:
+        rules = ", ".join(dict.fromkeys(finding.rule for finding in record.warnings))
+        lines.append(f"the screen warns of {rules} (see `pkb check`)")
+    return lines + (format_profile(record.profile) if record.profile else [])
 
 
-def format_speedup(record: "Record") -> str:
-    """Return a candidate's speed-up over the reference, with its interval."""
+def _format_speedups(record: "Record") -> list[str]:
     if not record.timing:
-        return "-"
-    low, high = record.timing.interval
-    return f"{record.timing.speedup:.2f} ({low:.2f}-{high:.2f}) {record.pace}"
+        return []
+    from pkb.report.cells import format_duration
+
+    timing = record.timing
+    clock = "" if record.environment.comparable_times else ", CPU times"
+    times = f"{format_duration(timing.candidate_us)} against {format_duration(timing.reference_us)}"
+    lines = [
+        f"{record.pace}: {format_speedup(timing.speedup, timing.interval)} as fast as the reference, {times}{clock}"
+    ]
+    for name, one in timing.baselines.items():
+        if one.failed or one.speedup is None or one.interval is None:
+            lines.append(f"{name}: not timed: {one.failed}")
+        else:
+            stored = ", stored times" if one.stored else ""
+            lines.append(f"{one.pace}: {format_speedup(one.speedup, one.interval)} as fast as {name}{stored}{clock}")
+    return lines
+
+
+def format_speedup(speedup: float, interval: tuple[float, float]) -> str:
+    """Return a speed-up with its interval."""
+    from pkb.report.cells import format_ratio
+
+    low, high = map(format_ratio, interval)
+    return f"{format_ratio(speedup)}x ({low}-{high})"
 
 
 def format_profile(profile: "ProfileSummary") -> list[str]:

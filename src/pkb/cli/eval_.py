@@ -80,7 +80,7 @@ def evaluate(
     Example: pkb eval 1-8,13 --solutions-dir solutions/triton --backend triton --nproc 4
     """
     start_nursery()
-    from pkb.cli._terminal import print_verdicts
+    from pkb.cli._terminal import print_summary
     from pkb.judge.judge import Judge
     from pkb.problems.suite import find_suite
     from pkb.protocol.compile_modes import parse_baselines
@@ -107,7 +107,7 @@ def evaluate(
         batch = _Batch(judge, asked, out, resume)
         records = batch.run(list(zip(setups, [one for _, one in pairs], known, strict=True)), as_json)
     if not as_json:
-        print_verdicts(records, out)
+        print_summary(records, out)
     raise typer.Exit(0 if all(record.correct for record in records) else 1)
 
 
@@ -123,7 +123,7 @@ class _Batch:
     def run(self, jobs: "list[Job]", as_json: bool) -> "list[Record]":
         """Return the records in order; each is shown as soon as it is made. Ctrl+C ends the command."""
         from pkb.cli._progress import Bar, open_display
-        from pkb.cli._terminal import format_record
+        from pkb.cli._terminal import format_details, format_record
 
         records: list[Record] = []
         bar = Bar(len(jobs), "starting ranks")
@@ -131,19 +131,20 @@ class _Batch:
             with open_display(as_json) as display:
                 display.render_status = bar.render
                 for setup, one, stored in jobs:
-                    record = self._judge(setup, one, stored, bar.describe)
+                    folder = self.out / setup.problem.stem / one.name if self.out else None
+                    kept = self._find_earlier(folder, setup, one) if self.resume and folder else None
+                    record = kept or self._judge(setup, one, stored, folder, bar.describe)
                     records.append(record)
                     bar.advance()
-                    if not display.is_live:
-                        display.report(format_record(record), record.to_fields)
+                    line = format_record(record, kept=kept is not None)
+                    display.report(line, record.to_fields, format_details(record))
         except KeyboardInterrupt:
             exit_interrupted(f"{len(records)} of {len(jobs)} judged, no rank left running")
         return records
 
-    def _judge(self, setup: "Setup", one: "Candidate", stored: "Stored", show: Callable[[str], None]) -> "Record":
-        folder = self.out / setup.problem.stem / one.name if self.out else None
-        if self.resume and folder and (record := self._find_earlier(folder, setup, one)):
-            return record
+    def _judge(
+        self, setup: "Setup", one: "Candidate", stored: "Stored", folder: Path | None, show: Callable[[str], None]
+    ) -> "Record":
         name, settings = setup.problem.stem, replace(self.settings, stored=stored)
         return self.judge.judge(setup, one, settings, out=folder, progress=lambda step: show(f"{name}: {step}"))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pkb.problems.problem import Problem
 
 _ROOMY = 120
-"""Columns from which a terminal has room for sentences."""
+"""Columns from which a terminal has room for a table with sentences."""
 _WORLD, _DTYPE, _HARDWARE = 8, "bfloat16", "h100_8"
 _PAGE = f"""# The problems
 
@@ -52,12 +52,13 @@ def list_problems(
     elif as_json:
         print(json.dumps([_collect_facts(problem) for problem in found], indent=1))
     else:
-        _print_table([_collect_facts(problem) for problem in found])
+        _print_problems([_collect_facts(problem) for problem in found])
 
 
 def _collect_facts(problem: "Problem") -> dict[str, Any]:
     return {
         "id": problem.id,
+        "key": problem.key,
         "name": problem.name,
         "category": problem.category,
         "title": f"{problem.title} (degenerate: {problem.degenerate})" if problem.degenerate else problem.title,
@@ -80,27 +81,32 @@ def _format_row(problem: "Problem") -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
+def _list_cells(row: dict[str, Any]) -> list[str]:
+    return [row["key"], row["name"], row["category"], " ".join(map(str, row["worlds"])), row["title"]]
+
+
+def _print_problems(rows: list[dict[str, Any]]) -> None:
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     from pkb.cli._terminal import make_console
 
     console = make_console()
-    roomy = console.width >= _ROOMY
-    table = Table(box=None, pad_edge=False)
-    table.add_column("id", justify="right", no_wrap=True)
-    for heading in ("name", "category", "ranks"):
-        table.add_column(heading, no_wrap=True)
-    if roomy:
+    if console.width >= _ROOMY:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("id", justify="right", no_wrap=True)
+        for heading in ("name", "category", "ranks"):
+            table.add_column(heading, no_wrap=True)
         table.add_column("what it does", overflow="fold")
-    for row in rows:
-        worlds = " ".join(map(str, row["worlds"]))
-        sentence = [row["title"]] if roomy else []
-        # Text: a person's own problems may have brackets in their words, which are no markup.
-        table.add_row(
-            *(Text(clean_line(cell)) for cell in (str(row["id"]), row["name"], row["category"], worlds, *sentence))
-        )
-    console.print(table)
+        for row in rows:
+            # Text: a person's own problems may have brackets in their words, which are no markup.
+            table.add_row(*(Text(clean_line(cell)) for cell in _list_cells(row)))
+        console.print(table)
+    else:
+        for row in rows:
+            key, name, category, worlds, title = map(clean_line, _list_cells(row))
+            about = Text(f"{category}, ranks {worlds}: {title}", overflow="fold")
+            console.print(Text(f"{key}  {name}", "bold", overflow="fold"), Padding(about, (0, 0, 0, 4)), sep="\n")
     count = Counter(row["category"] for row in rows)
     print(clean_line(f"{len(rows)} problems: " + ", ".join(f"{name} {number}" for name, number in count.items())))

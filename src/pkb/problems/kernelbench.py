@@ -95,6 +95,10 @@ class ModelProblem(Problem):
         return replace(self, arguments_known=known, is_sealed=True)
 
     @property
+    def key(self) -> str:
+        return f"L{self.level}/{self.id}" if self.level else str(self.id)
+
+    @property
     def stem(self) -> str:
         return f"L{self.level}_{self.id}_{self.name}" if self.level else f"{self.id}_{self.name}"
 

@@ -105,6 +105,11 @@ class Problem:
         return f"{self.id}_{self.name}"
 
     @property
+    def key(self) -> str:
+        """The shortest text by which commands find the problem in its suite."""
+        return str(self.id)
+
+    @property
     def path(self) -> Path:
         return Path(str(self.module.__file__))
 
