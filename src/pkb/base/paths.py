@@ -5,8 +5,8 @@ import site
 import sysconfig
 from pathlib import Path
 
-_SOLUTIONS = Path("share", "pkb", "solutions")
-"""Where an installation has the shipped kernels: outside the package, in the folder for data."""
+_DATA = Path("share", "pkb")
+"""Where an installation has what is shipped outside the package: kernels, attempts to cheat."""
 
 
 def find_cache_folder() -> Path:
@@ -28,12 +28,23 @@ def find_checkout() -> Path | None:
 
 def list_solution_folders() -> list[Path]:
     """Return the existing folders of shipped kernels: the checkout's, or those of installations."""
-    checkout = find_checkout()
-    return [checkout / "solutions"] if checkout and (checkout / "solutions").is_dir() else list_installed_solutions()
+    return _list_shipped_folders("solutions")
 
 
-def list_installed_solutions() -> list[Path]:
-    """Return the existing folders of shipped kernels in installations; that of a checkout has copies, too."""
+def list_attempt_folders() -> list[Path]:
+    """Return the existing folders of the red team's attempts: the checkout's, or those of installations."""
+    return _list_shipped_folders("redteam")
+
+
+def list_installed_data() -> list[Path]:
+    """Return the folders of what installations ship outside the package; that of a checkout has copies, too."""
     prefixes = [sysconfig.get_path("data"), site.getuserbase(), *map(str, find_package().parents[:5])]
-    found = [Path(prefix) / _SOLUTIONS for prefix in dict.fromkeys(prefixes)]
+    found = [Path(prefix) / _DATA for prefix in dict.fromkeys(prefixes)]
     return [folder for folder in found if folder.is_dir()]
+
+
+def _list_shipped_folders(name: str) -> list[Path]:
+    checkout = find_checkout()
+    if checkout and (checkout / name).is_dir():
+        return [checkout / name]
+    return [folder / name for folder in list_installed_data() if (folder / name).is_dir()]

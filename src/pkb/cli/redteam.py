@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pkb.cli import _options as o
+from pkb.errors import UsageError
 from pkb.judge.worlds.prestart import start_nursery
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ def redteam(
     rows: Annotated[
         list[str] | None, typer.Argument(metavar="ROW", help="Rows (5 m3) or names (05*).", show_default="all")
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Folder of the attempts.")] = Path("redteam"),
-    kernels: Annotated[Path, typer.Option(help="Folder of honest kernels, which must pass.")] = Path(
-        "solutions/triton"
-    ),
+    folder: Annotated[
+        Path | None, typer.Option(help="Folder of the attempts.", show_default="the shipped ones")
+    ] = None,
+    kernels: Annotated[
+        Path | None,
+        typer.Option(help="Folder of honest kernels, which must pass.", show_default="the shipped Triton kernels"),
+    ] = None,
     no_kernels: Annotated[bool, typer.Option("--no-kernels", help="Judge only the attempts.")] = False,
     rigor: Annotated[
         str | None, typer.Option(help="Stage only the timed attempts, with this rigor: quick or paper.")
@@ -45,14 +49,16 @@ def redteam(
     Example: pkb redteam 5 m3 --no-kernels
     """
     start_nursery()
+    from pkb.base.paths import list_attempt_folders
     from pkb.judge.judge import Judge
     from pkb.platforms import find_platform
     from pkb.settings import find_rigor
     from pkb.tools.redteam import choose_limits, list_honest_kernels, read_attempts, read_honest_examples
 
+    folder = folder or _find_shipped(list_attempt_folders(), "--folder")
     chosen = [attempt for attempt in read_attempts(folder, rows or ()) if attempt.timed or not rigor]
     timed_by = find_rigor(rigor) if rigor else None
-    must_pass = [] if no_kernels else list_honest_kernels(kernels)
+    must_pass = [] if no_kernels else list_honest_kernels(kernels or _find_triton_kernels())
     examples = [] if no_kernels else read_honest_examples(folder)
     with Judge(platform, choose_limits(find_platform(platform))) as judge:
         style = "json" if as_json else "markdown" if markdown else "lines"
@@ -65,6 +71,20 @@ def redteam(
         file=sys.stderr if as_json or markdown else sys.stdout,
     )
     raise typer.Exit(1 if missed or alarms else 0)
+
+
+def _find_triton_kernels() -> Path:
+    from pkb.base.paths import list_solution_folders
+
+    return _find_shipped(list_solution_folders(), "--kernels") / "triton"
+
+
+def _find_shipped(folders: list[Path], option: str) -> Path:
+    if not folders:
+        raise UsageError(
+            f"pkb was installed without its attempts and kernels; name a folder of a checkout with {option}"
+        )
+    return folders[0]
 
 
 def _stage_all(

@@ -96,6 +96,7 @@ class Resources:
         """Make what is under way in another thread fail, since it loses its nursery."""
         if self._nursery:
             self._nursery.channel.hang_up()
+        self.sandbox.interrupt()
 
     def forget_parent(self) -> None:
         """Let go, in a forked child, of the parent's processes, without ending them; the next order starts new ones.

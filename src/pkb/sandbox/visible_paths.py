@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pkb.backends import list_folder_variables
-from pkb.base.paths import (
-    find_cache_folder,
-    find_checkout,
-    find_package,
-    list_installed_solutions,
-    list_solution_folders,
-)
+from pkb.base.paths import find_cache_folder, find_checkout, find_package, list_installed_data
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/sys")
 _SETTINGS = (
@@ -103,11 +97,10 @@ def _list_system_paths() -> frozenset[str]:
 
 @cache
 def _list_hidden_paths() -> tuple[str, ...]:
-    """Return the folders of ours: the package, the checkout, shipped solutions, what was built and measured."""
+    """Return the folders of ours: the package, the checkout, shipped data, what was built and measured."""
     package, checkout = find_package(), find_checkout()
     installed = package.parent.glob("parallelkernelbench-*")
-    solutions = [*list_solution_folders(), *list_installed_solutions()]
-    found = [package, *([checkout] if checkout else []), *solutions, find_cache_folder(), *installed]
+    found = [package, *([checkout] if checkout else []), *list_installed_data(), find_cache_folder(), *installed]
     return tuple(map(str, [*found, *_list_plugin_paths()]))
 
 

@@ -161,10 +161,18 @@ class StagedAttempt:
 
 
 def stage(
-    judge: Judge, attempt: Attempt, screened: bool, run: Path | None = None, rigor: Rigor | None = None
+    judge: Judge,
+    attempt: Attempt,
+    screened: bool,
+    run: Path | None = None,
+    rigor: Rigor | None = None,
+    limits: Limits | None = None,
 ) -> StagedAttempt:
-    """Judge an attempt, and store the record as a sample of `run`. Without a rigor, few calls are timed."""
-    start, setup = time.monotonic(), attempt.pose(judge)
+    """Judge an attempt, and store the record as a sample of `run`.
+
+    Without a rigor, few calls are timed; without limits, those of the judge hold.
+    """
+    start, setup = time.monotonic(), replace(attempt.pose(judge), limits=limits or judge.limits)
     chosen = (rigor or _RIGOR) if attempt.timed else None
     settings = JudgementSettings(track=attempt.track, screen=screened, rigor=chosen)
     out = run and run / attempt.problem / (attempt.path.stem + ("" if screened else "_unscreened"))

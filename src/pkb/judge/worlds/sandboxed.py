@@ -108,6 +108,11 @@ class Sandbox:
             self._wrapped.hidden = plain.hidden
         return self._wrapped
 
+    def interrupt(self) -> None:
+        """Make what is under way in another thread fail, where candidates have a nursery of their own."""
+        if self._wrapped:
+            self._wrapped.channel.hang_up()
+
     def close(self) -> None:
         if self._wrapped:
             self._wrapped.close()
