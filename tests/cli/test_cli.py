@@ -83,7 +83,7 @@ def test_help_lists_every_verb_and_every_verb_has_an_example() -> None:
     ran = run_pkb("--help")
     assert ran.returncode == 0
     files = [path.stem.rstrip("_") for path in (ROOT / "src" / "pkb" / "cli").glob("[a-z]*.py")]
-    assert len(files) == 18
+    assert len(files) == 19
     for verb in files:
         assert f"│ {verb} " in ran.stdout
         assert f"Example: pkb {verb}" in run_pkb(verb, "-h").stdout
