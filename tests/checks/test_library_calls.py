@@ -1,5 +1,6 @@
 """The track scratch allows by a list: honest kernels pass it, and what it refuses is named."""
 
+import platform
 import re
 from collections import defaultdict
 
@@ -8,7 +9,7 @@ import torch
 
 from pkb.candidate import Candidate
 from pkb.checks._operators import Kind, classify
-from pkb.checks.library_calls import EXCHANGED_BYTES, LibraryCallCheck
+from pkb.checks.library_calls import CALLS, EXCHANGED_BYTES, EXCHANGING_CALLS, LibraryCallCheck
 from pkb.judge.judge import Judge
 from pkb.record import Record, Verdict
 from pkb.settings import JudgementSettings, ProblemSettings, Track
@@ -100,11 +101,18 @@ def test_the_message_names_the_operator_and_says_what_to_do() -> None:
     assert "symmetric memory" in explain(c10d__allreduce_=1)
     assert "called aten.grid_sampler in the scratch track; it is none of the operators" in explain(aten__grid_sampler=1)
     assert LibraryCallCheck.conclude([{"aten.mm": 1}], Track.ANY) is None
-    handles, data = ({EXCHANGED_BYTES: count} for count in (300, 3000))
-    assert LibraryCallCheck.conclude([handles], Track.SCRATCH) is None
-    breach = LibraryCallCheck.conclude([handles, data], Track.SCRATCH)
-    assert breach
-    assert "rank 1 sent 3000 bytes" in breach.reason
+
+
+def test_handles_may_be_exchanged_in_a_few_calls_and_data_never() -> None:
+    def explain(calls: int, exchanging: int, most: int = 300) -> str:
+        report = {CALLS: calls, EXCHANGING_CALLS: exchanging, EXCHANGED_BYTES: most if exchanging else 0}
+        breach = LibraryCallCheck.conclude([{CALLS: calls}, report], Track.SCRATCH)
+        return breach.reason if breach else ""
+
+    assert explain(15, 0) == explain(15, 4) == explain(3, 2) == explain(1, 0) == ""
+    assert "rank 1 exchanged data on the host in 5 calls" in explain(15, 5)
+    assert "in 3 calls" in explain(3, 3)
+    assert "of 5000 bytes in one call" in explain(15, 1, 5000)
 
 
 HEAD = """
@@ -242,8 +250,89 @@ REFUSED = {
         "torch.autograd._enable_record_function(True)\nreturn C"
     ),
     "library.torch.autograd._disable_profiler": "torch._C._autograd._disable_profiler()\nreturn A @ B",
+    "numpy.dgelsd": (
+        "m, k, n = *A.shape, B.shape[1]\na = np.eye(m + k)\na[:m, m:] = -A\nb = np.zeros((n, m + k))\nb[:, m:] = B.T\n"
+        "s, work, iwork = np.zeros(m + k), np.zeros(100000), np.zeros(100000, np.int32)\n"
+        "np.linalg.lapack_lite.dgelsd(m + k, m + k, n, np.asfortranarray(a).T, m + k, b, m + k, s, -1, 0, work, 100000,"
+        " iwork, 0)\nreturn torch.from_numpy(b[:, :m].T).float().contiguous()"
+    ),
     "library.os.fork": "pid = os.fork() or os._exit(0)\nos.waitpid(pid, 0)\nreturn (A[:, :, None] * B[None]).sum(1)",
 }
+NATIVE = {
+    "libc's dlsym": (
+        "native.dlsym",
+        "find = ctypes.CDLL(None).dlsym\nfind.restype = ctypes.c_void_p\n"
+        "return product(find(ctypes.c_void_p(ctypes.CDLL(TORCH)._handle), bytes([115, 103, 101, 109, 109, 95])))",
+    ),
+    "an address": ("in libtorch_cpu.so in the scratch track", "return product(read_symbol('sgemm_'))"),
+    "an address, put into a function": (
+        "in libtorch_cpu.so in the scratch track",
+        "call = ctypes.CFUNCTYPE(None)()\n"
+        "ctypes.memmove(ctypes.byref(call), (ctypes.c_void_p * 1)(read_symbol('sgemm_')), 8)\nreturn product(call)",
+    ),
+    "an address in a structure": (
+        "in libtorch_cpu.so in the scratch track",
+        "kind = type('Table', (ctypes.Structure,), {'_fields_': [('call', ctypes.CFUNCTYPE(None))]})\n"
+        "return product(kind.from_buffer(bytearray(read_symbol('sgemm_').to_bytes(8, 'little'))).call)",
+    ),
+    "a class of its own": (
+        "in libtorch_cpu.so in the scratch track",
+        "kind = type('Function', (ctypes._CFuncPtr,), {'_flags_': 1})\nreturn product(kind(read_symbol('sgemm_')))",
+    ),
+    "_ctypes.call_function": (
+        "in libtorch_cpu.so in the scratch track",
+        "return product(lambda *args: _ctypes.call_function(read_symbol('sgemm_'), args))",
+    ),
+    "a method of a library": ("library.sgemm_", "return product(getattr(ctypes.CDLL(TORCH), 'sgemm_'))"),
+    "an item of a library": ("library.sgemm_", "return product(ctypes.CDLL(TORCH)['sgemm_'])"),
+    "a variable in a library": (
+        "library.sgemm_",
+        "return product(ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(TORCH), 'sgemm_')))",
+    ),
+    "_ctypes.dlsym": (
+        "library.sgemm_",
+        "return product(_ctypes.dlsym(ctypes.CDLL(TORCH)._handle, 'sgemm_'))",
+    ),
+    "a copy of the library": (
+        "library.mine.so",
+        "import shutil\npath = os.path.abspath('mine.so')\n"
+        "shutil.copy(os.path.join(os.path.dirname(torch.__file__), 'lib', 'libc10.so'), path)\nctypes.CDLL(path)\n"
+        "return (A[:, :, None] * B[None]).sum(1)",
+    ),
+    "a second ctypes": (
+        "native._ctypes",
+        "import sys\nsys.modules.pop('_ctypes')\nimport _ctypes\nreturn (A[:, :, None] * B[None]).sum(1)",
+    ),
+}
+NATIVE_REST = """
+TORCH = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+
+
+def read_symbol(name):
+    with open(TORCH, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        sections, size, count = *struct.unpack_from("<Q", data, 40), *struct.unpack_from("<HH", data, 58)
+        heads = [struct.unpack_from("<IIQQQQIIQQ", data, sections + k * size) for k in range(count)]
+        table = next(head for head in heads if head[1] == 11)
+        texts = heads[table[6]]
+        place = data.find(b"\\0" + name.encode() + b"\\0", texts[4]) + 1 - texts[4]
+        entries = struct.iter_unpack("<IBBHQQ", data[table[4] : table[4] + table[5]])
+        value = next(entry[4] for entry in entries if entry[0] == place)
+    with open("/proc/self/maps") as file:
+        return int(next(line for line in file if line.rstrip().endswith("libtorch_cpu.so")).split("-")[0], 16) + value
+
+
+def solution(A, B):
+    def product(call):
+        call = ctypes.CFUNCTYPE(None)(call) if isinstance(call, int) else call
+        (m, k), n = A.shape, B.shape[1]
+        out, left, right = A.new_empty(m, n), A.contiguous(), B.contiguous()
+        sizes = [ctypes.byref(ctypes.c_int(size)) for size in (n, m, k)]
+        one, zero = ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))
+        data = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (right, left, out)]
+        call(b"N", b"N", *sizes, one, data[0], sizes[0], data[1], sizes[2], zero, data[2], sizes[0])
+        return out
+
+"""
 PRODUCT_REST = """
 library = torch.library.Library("products", "DEF")
 library.define("of_mine(Tensor a, Tensor b) -> Tensor")
@@ -259,6 +348,17 @@ def lambda_of_products(a, b):
 def test_what_is_refused_at_run_time_is_named(judge: Judge, name: str) -> None:
     body = "".join(f"    {line}\n" for line in REFUSED[name].splitlines())
     source = f"{PRODUCT_HEAD}{PRODUCT_REST}\n\ndef solution(A, B):\n{body}"
+    record = judge_in_scratch(judge, source, "13_gemm_allreduce", screen=False)
+    assert (record.verdict, record.evidence.check) == (Verdict.CHEAT, "library-call"), record.reason
+    assert name in record.reason
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="torch is linked with MKL on x86-64 only")
+@pytest.mark.parametrize("way", NATIVE)
+def test_native_functions_are_told_by_where_they_lie(judge: Judge, way: str) -> None:
+    name, body = NATIVE[way]
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    source = f"import _ctypes, ctypes, mmap, os, struct\nimport torch\n{NATIVE_REST}{lines}"
     record = judge_in_scratch(judge, source, "13_gemm_allreduce", screen=False)
     assert (record.verdict, record.evidence.check) == (Verdict.CHEAT, "library-call"), record.reason
     assert name in record.reason

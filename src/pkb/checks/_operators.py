@@ -129,6 +129,8 @@ class Kind(Enum):
     ALLOWED = "allowed"
     PRODUCT = "product"
     COMMUNICATION = "communication"
+    NATIVE = "native"
+    """Native code that cannot be told from a vendor's."""
     UNKNOWN = "unknown"
 
 
@@ -142,6 +144,8 @@ def classify(name: str) -> Kind:
         return Kind.ALLOWED if _SIGNALS.search(operator) else Kind.COMMUNICATION
     if space in _NEUTRAL_SPACES:
         return Kind.ALLOWED
+    if space == "native":
+        return Kind.NATIVE
     if space in ("numpy", "library"):
         return Kind.PRODUCT
     return Kind.PRODUCT if space in _LIBRARY_SPACES or space in _list_own_spaces() else Kind.ALLOWED

@@ -7,13 +7,21 @@ from pkb.checks import Breach, Check
 from pkb.checks._operators import Kind, classify
 from pkb.settings import Track
 
-EXCHANGED_BYTES = "bytes exchanged on the host"
-"""The bytes that a rank sent through stores and as objects, in the trial with the fewest of them."""
-_MOST_EXCHANGED = 512
+CALLS = "calls of the candidate"
+"""Of these, a block of timed calls is one."""
+EXCHANGING_CALLS = "calls in which data was exchanged on the host"
+EXCHANGED_BYTES = "the most bytes that one call exchanged on the host"
+_COUNTS = {CALLS, EXCHANGING_CALLS, EXCHANGED_BYTES}
+_SET_UPS, _MOST_EXCHANGED = 4, 4096
+"""Handles are exchanged at the posed size, at the hidden size, and where a buffer grows: data is in every call."""
 _NAMED = 5
 _ADVICE = {
     Kind.COMMUNICATION: "move the data yourself, through symmetric memory",
     Kind.PRODUCT: "write it yourself",
+    Kind.NATIVE: (
+        "by hand, call only libraries that the judge compiled from your source and those of the system and of CUDA's "
+        "driver, runtime and NVRTC, each function by its name"
+    ),
     Kind.UNKNOWN: (
         "it is none of the operators that the track allows (allocation, views, copies, indexing, local reductions, "
         "scans, sorts, element-wise): write it yourself"
@@ -46,13 +54,23 @@ def _find_barred_call(reports: Sequence[dict[str, int]]) -> Breach | None:
 
 def _find_exchange(reports: Sequence[dict[str, int]]) -> Breach | None:
     for rank, report in enumerate(reports):
-        if (count := report.get(EXCHANGED_BYTES, 0)) > _MOST_EXCHANGED:
-            reason = (
-                f"rank {rank} sent {count} bytes or more in every trial through a store or as objects, in the scratch "
-                f"track, which allows {_MOST_EXCHANGED}; exchange handles once, and move data through symmetric memory"
-            )
+        calls, exchanging, most = (report.get(name, 0) for name in (CALLS, EXCHANGING_CALLS, EXCHANGED_BYTES))
+        # One call at least must do without: in it, the candidate's own communication is judged.
+        allowed = max(0, min(_SET_UPS, calls - 1))
+        if exchanging > allowed:
+            return Breach("CHEAT", _describe_exchange(rank, f"in {exchanging} calls", f"{allowed}"), rank)
+        if most > _MOST_EXCHANGED:
+            reason = _describe_exchange(rank, f"of {most} bytes in one call", f"{_MOST_EXCHANGED} bytes")
             return Breach("CHEAT", reason, rank)
     return None
+
+
+def _describe_exchange(rank: int, much: str, allowed: str) -> str:
+    return (
+        f"rank {rank} exchanged data on the host {much}, through a store or as objects; the scratch track allows "
+        f"{allowed}, for setting up: exchange handles once for each shape and keep them, move data through symmetric "
+        "memory, and meet at its barrier or at dist.barrier()"
+    )
 
 
 def sum_calls(reports: Sequence[dict[str, int]]) -> dict[str, int]:
@@ -65,7 +83,7 @@ def sum_calls(reports: Sequence[dict[str, int]]) -> dict[str, int]:
 
 
 def _is_barred(name: str) -> bool:
-    return name != EXCHANGED_BYTES and classify(name) is not Kind.ALLOWED
+    return name not in _COUNTS and classify(name) is not Kind.ALLOWED
 
 
 CHECK = LibraryCallCheck

@@ -111,18 +111,19 @@ class Rank:
         if order.extensions:
             install_loaders(order.extensions, home=self.folder)
         if order.candidate:
-            self._load_candidate(Path(order.candidate), order.scratch)
+            self._load_candidate(Path(order.candidate), order)
         elif not order.compiled:
             # As in a candidate's ranks, where counting costs each collective a moment.
             CollectiveCounter()
         self.finish = partial(compile_solution, baseline=order.compiled) if order.compiled else _return_unchanged
         self._finish_loading()
 
-    def _load_candidate(self, file: Path, scratch: bool) -> None:
+    def _load_candidate(self, file: Path, order: m.LoadSolution) -> None:
         # Free what the reference used in this process.
         gc.collect()
         self.problem = self.problem.seal()
-        self.observer = CandidateObserver(scratch)
+        compiled = [order.extensions.libraries, order.extensions.build_folder] if order.extensions else []
+        self.observer = CandidateObserver(order.scratch, [*map(Path, compiled)], self.folder.parent)
         self.checks = [check(self.observer) for check in list_checks()]
         self.thread_delay.install()
         offer_modules(self.problem.helper_folder)
@@ -203,6 +204,7 @@ class Rank:
             for call in self.calls:
                 self.platform.delay(call.delay)
                 poison(outputs[-1:], self.device)
+                self._begin_call()
                 call.begin()
                 with self.thread_delay.during_call():
                     outputs.append(self.solution(*call.args))
@@ -211,6 +213,10 @@ class Rank:
         self.platform.delay(0.0)
         self.platform.synchronize()
         return self._hold_results(outputs, copies)
+
+    def _begin_call(self) -> None:
+        if self.observer:
+            self.observer.begin_call()
 
     def _hold_results(self, outputs: list[Any], copies: list[ResultCopy]) -> m.CallResults:
         """Hold what the calls returned; `copies` were taken in the order of the device's work behind each call."""
@@ -259,9 +265,11 @@ class Rank:
 
     def warm_up(self, order: m.WarmUp) -> None:
         self.thread_delay.remove()
+        self._begin_call()
         self.stopwatch.warm_up(self.calls, self.solution, order.count)
 
     def time_block(self, order: m.TimeBlock) -> m.BlockTimes:
+        self._begin_call()
         return self.stopwatch.time_block(self.calls, self.solution, order.spin_s, order.flush)
 
     def hold_timed_result(self, order: m.HoldTimedResult) -> m.CallResults:
@@ -272,6 +280,7 @@ class Rank:
     def run_untimed(self, order: m.RunUntimed) -> None:
         self.stopwatch.kept = []
         self._draw_calls(order.case, order.calls, sent=self._receive_arguments(order.sent))
+        self._begin_call()
         self.stopwatch.run_untimed(self.calls, self.solution, order.spin_s)
 
     def digest_results(self, order: m.DigestResults) -> m.DigestList:

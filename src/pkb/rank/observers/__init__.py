@@ -43,6 +43,12 @@ def wrap(original: Callable[..., Any], before: Callable[..., None]) -> Callable[
     return call
 
 
+def hide(wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the wrapper without the attribute that leads to the original."""
+    vars(wrapper).pop("__wrapped__", None)
+    return wrapper
+
+
 def list_subclasses(owner: type[Any]) -> Iterator[type[Any]]:
     """Yield a class and all classes that derive from it."""
     yield owner

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-from pkb.rank.observers import Note, Pause, list_subclasses, wrap
+from pkb.rank.observers import Note, Pause, hide, list_subclasses, wrap
 
 _MOVES = (
     *("allgather", "allgather_coalesced", "allgather_into_tensor_coalesced", "_allgather_base", "allreduce"),
@@ -19,15 +19,15 @@ _MOVES = (
     *("all_gather_single", "reduce_scatter_single", "all_to_all_single", "_all_gather_base"),
 )
 """Methods of process groups and their backends that move data."""
-_WRITES = ("set", "append", "add", "compare_set", "multi_set", "queue_push")
-_SENDS = ("broadcast_send", "gather_send", "scatter_send", "all_gather", "all_sum")
+_LOCAL = {"set_timeout", "timeout", "clone", "has_extended_api"}
+"""Methods of stores that reach no other rank."""
 _EXCHANGES = (
     *("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "send_object_list"),
     *("recv_object_list",),
 )
 _NUMBER_BYTES = 8
 Count = Callable[[int], None]
-"""Adds to the bytes that were exchanged on the host."""
+"""Notes an exchange on the host, and its bytes."""
 
 
 def observe_groups(note: Note) -> None:
@@ -43,34 +43,39 @@ def observe_groups(note: Note) -> None:
 
 
 def observe_stores(count: Count) -> None:
-    """Count the bytes that are written to stores; a rendezvous needs a few."""
+    """Count every operation on a store and its bytes: a key that exists, or not, says something too."""
     collectives = [getattr(c10d, name) for name in ("_ControlCollectives", "_StoreCollectives") if hasattr(c10d, name)]
     for owner in {*list_subclasses(c10d.Store), *collectives}:
-        for name in _WRITES + _SENDS:
-            if name in vars(owner):
-                setattr(
-                    owner, name, wrap(getattr(owner, name), lambda _, *args, **kwargs: count(_measure(args, kwargs)))
-                )
+        for name, method in list(vars(owner).items()):
+            if not name.startswith("_") and name not in _LOCAL and callable(method):
+                setattr(owner, name, hide(wrap(method, lambda _, *args, **kwargs: count(_measure(args, kwargs)))))
 
 
 def observe_exchanges(count: Count, pause: Pause) -> None:
     """Count the bytes of exchanged objects; the collectives that carry them are not noted as the candidate's own."""
     for name in _EXCHANGES:
         if original := getattr(dist, name, None):
-            setattr(dist, name, _count_objects(original, count, pause))
+            observed = hide(_count_objects(original, count, pause))
+            for module in (dist, dist.distributed_c10d):
+                setattr(module, name, observed)
 
 
 def _count_objects(original: Callable[..., Any], count: Count, pause: Pause) -> Callable[..., Any]:
     @wraps(original)
     def exchange(*args: Any, **kwargs: Any) -> Any:
-        # What cannot be pickled is an error of the original function.
-        with contextlib.suppress(Exception):
-            plain = [arg for arg in (*args, *kwargs.values()) if not isinstance(arg, dist.ProcessGroup)]
-            count(len(pickle.dumps(plain)))
+        plain = [arg for arg in (*args, *kwargs.values()) if not isinstance(arg, dist.ProcessGroup)]
+        count(_measure_objects(plain))
         with pause.hold():
             return original(*args, **kwargs)
 
     return exchange
+
+
+def _measure_objects(plain: list[Any]) -> int:
+    # What cannot be pickled is an error of the original function.
+    with contextlib.suppress(Exception):
+        return len(pickle.dumps(plain))
+    return 0
 
 
 def _note_calls(owner: Any, name: str, note: Note, full_name: str) -> None:

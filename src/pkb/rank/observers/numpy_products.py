@@ -1,5 +1,6 @@
 """Note products, decompositions and transforms by numpy, which torch does not see."""
 
+import contextlib
 import ctypes
 import gc
 import inspect
@@ -15,9 +16,12 @@ import numpy.linalg
 
 from pkb.rank.observers import Note, list_subclasses
 
+with contextlib.suppress(ImportError):
+    import numpy.linalg.lapack_lite
+
 _FUNCTIONS = ("dot", "matmul", "vdot", "inner", "c_einsum", "correlate", "correlate2", "vecdot", "matvec", "vecmat")
 """What all of numpy's own functions that multiply come to, apart from those of linalg and fft."""
-_MODULES = ("linalg._umath_linalg", "fft._pocketfft_umath")
+_MODULES = ("linalg._umath_linalg", "fft._pocketfft_umath", "linalg.lapack_lite")
 """Every function of these decomposes, solves or transforms."""
 _METHODS = ("dot", "__matmul__", "__rmatmul__", "__imatmul__")
 _INTERPRETER = "triton.runtime.interpreter"
@@ -26,6 +30,7 @@ _OPERATOR_TABLE = 96
 """Offset of the pointer to the table of a type's operators, in CPython since 3.8."""
 _OPERATORS = {"__matmul__": 34, "__imatmul__": 35}
 """Places in that table."""
+_NATIVE = (np.ufunc, type(len))
 _NORM: Any = inspect.unwrap(numpy.linalg.norm)
 _originals: list[Any] = []
 """Kept alive, since they are recognised by their addresses."""
@@ -47,7 +52,7 @@ def _list_functions() -> Iterator[tuple[str, Any]]:
     owners = [sys.modules[name] for name in ("numpy", f"{core}._multiarray_umath", f"{core}.multiarray")]
     found = [(name, getattr(owner, name)) for owner in owners for name in _FUNCTIONS if hasattr(owner, name)]
     below = [vars(module) for name in _MODULES if (module := sys.modules.get(f"numpy.{name}"))]
-    found += [(name, value) for names in below for name, value in names.items() if isinstance(value, np.ufunc)]
+    found += [(name, value) for names in below for name, value in names.items() if isinstance(value, _NATIVE)]
     _originals.extend(value for _, value in found)
     yield from found
 
