@@ -20,9 +20,9 @@ from pkb.record import Record
 from pkb.settings import RIGORS, JudgementSettings, ProblemSettings
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions" / "kernelbench" / "triton"
-RIGOR = replace(RIGORS["quick"], calls=100)
+RIGOR = replace(RIGORS["quick"], least_pairs=13)
 BATCH = 5
-# Begins as `pkb eval` does, which has no option for 100 calls.
+# Begins as `pkb eval` does, which has no option for 13 pairs of blocks.
 COLD = """
 from pkb.judge.worlds.prestart import start_nursery
 start_nursery()

@@ -50,29 +50,34 @@ class Rigor:
     """The least number of calls before the first timed one; the judge's secret adds up to a half."""
     warm_up_s: float
     """The warm-up ends after this many seconds, even with fewer calls; the record has the number of calls."""
-    calls: int
-    """The least number of timed calls."""
+    least_pairs: int
+    """The least number of pairs of blocks."""
     calls_per_block: int
-    """The most calls in one block; the judge's secret, and large arguments, make blocks shorter."""
+    """The most calls in one block; the judge's secret, large arguments and long calls make blocks shorter."""
     most_pairs: int
     """The most pairs of blocks, should the interval stay wide."""
     checked_blocks: int
     """The number of timed blocks, drawn after the last one, of which one call's outputs are checked."""
     most_pairs_together: int = 0
     """The most pairs of blocks for several ranks, whose times vary more; 0 means `most_pairs`."""
+    pairs_s: float = math.inf
+    """After this many seconds, no further pairs are timed beyond the least number, even if the interval is wide."""
     warm_cache: bool = False
 
     def most_blocks(self, world: int) -> int:
-        return (world > 1 and self.most_pairs_together) or self.most_pairs
-
-    def least_blocks(self, calls_per_block: int) -> int:
-        return math.ceil(self.calls / calls_per_block)
+        return max(self.least_pairs, (world > 1 and self.most_pairs_together) or self.most_pairs)
 
 
 RIGORS = {
-    "quick": Rigor("quick", 20, 2.0, calls=64, calls_per_block=8, most_pairs=16, checked_blocks=12),
+    "quick": Rigor("quick", 20, 1.0, least_pairs=8, calls_per_block=8, most_pairs=16, checked_blocks=12, pairs_s=3.0),
     "paper": Rigor(
-        "paper", 500, 10.0, calls=100, calls_per_block=10, most_pairs=30, checked_blocks=32, most_pairs_together=60
+        *("paper", 500, 2.0),
+        least_pairs=10,
+        calls_per_block=10,
+        most_pairs=30,
+        checked_blocks=32,
+        most_pairs_together=60,
+        pairs_s=5.0,
     ),
 }
 

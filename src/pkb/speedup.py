@@ -80,6 +80,12 @@ def _compare_stored(times: Mapping[str, Any], timing: Timing, spread: float) -> 
     return replace(origin, us=us, **ratio, blocks_us=blocks)
 
 
+def extend_interval(timing: Timing, ratio: float) -> dict[str, Any]:
+    """Return the interval that also reaches down to a ratio, and the pace that follows from it."""
+    low, high = timing.interval
+    return {"interval": (min(low, ratio), high), "pace": _choose_pace(min(low, ratio), high)}
+
+
 def is_narrow(ours: Spans, theirs: Spans) -> bool:
     """Whether more blocks would hardly change the speed-up that is reported."""
     return _is_narrow(bootstrap_median(compute_ratios(ours, theirs)))

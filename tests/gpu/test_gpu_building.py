@@ -14,7 +14,7 @@ from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 lacking = load_platforms()["shared-gpu"].find_missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
-RIGOR = Rigor("few", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=2)
+RIGOR = Rigor("few", 4, 2.0, least_pairs=4, calls_per_block=4, most_pairs=4, checked_blocks=2)
 EXTENSION = r"""
 import torch
 import torch.distributed as dist

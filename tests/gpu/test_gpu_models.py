@@ -16,7 +16,7 @@ lacking = load_platforms()["shared-gpu"].find_missing()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(lacking is not None, reason=f"no shared GPU here: {lacking}")]
 
 MODELS = Suite(Path(__file__).parents[1] / "models")
-RIGOR = Rigor("few", 4, 2.0, calls=16, calls_per_block=4, most_pairs=4, checked_blocks=4)
+RIGOR = Rigor("few", 4, 2.0, least_pairs=4, calls_per_block=4, most_pairs=4, checked_blocks=4)
 UNSYNCHRONISED = b"""
 import torch
 import torch.nn as nn

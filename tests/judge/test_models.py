@@ -170,7 +170,7 @@ def test_active_dropout_is_the_oracle_s_too(judge: Judge) -> None:
 
 def test_a_model_can_be_timed_and_profiled(judge: Judge, tmp_path: Path) -> None:
     setup = judge.pose(DROPOUT, ProblemSettings(trials=1))
-    rigor = Rigor("few", 2, 1.0, calls=8, calls_per_block=4, most_pairs=2, checked_blocks=2)
+    rigor = Rigor("few", 2, 1.0, least_pairs=2, calls_per_block=4, most_pairs=2, checked_blocks=2)
     record = judge.judge(
         setup, Candidate.of(RIGHT.encode()), JudgementSettings(rigor=rigor, profile=True), out=tmp_path
     )
@@ -184,7 +184,7 @@ def test_a_model_can_be_timed_and_profiled(judge: Judge, tmp_path: Path) -> None
 
 def test_a_model_that_is_only_right_until_it_is_timed_is_found(judge: Judge) -> None:
     source = ending("self.calls = getattr(self, 'calls', 0) + 1", "return out if self.calls <= 3 else out + 0.1")
-    rigor = Rigor("few", 4, 1.0, calls=8, calls_per_block=4, most_pairs=2, checked_blocks=2)
+    rigor = Rigor("few", 4, 1.0, least_pairs=2, calls_per_block=4, most_pairs=2, checked_blocks=2)
     record = judge.judge(
         judge.pose(DROPOUT, ProblemSettings(trials=1)), Candidate.of(source.encode()), JudgementSettings(rigor=rigor)
     )

@@ -107,9 +107,7 @@ def test_a_constant_answer_passes_only_with_published_inputs(judge: Judge, check
 
 
 def test_a_world_that_the_inputs_rule_out_is_refused_with_their_reason(judge: Judge, checkout: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"with 1 ranks at 128 x 128: .* needs an even number of ranks; choose"
-    ):
+    with pytest.raises(UsageError, match=r"with 1 ranks at 128 x 128: .* needs an even number of ranks; choose"):
         judge.pose(find_suite(str(checkout)).load(3), ProblemSettings(nproc=1))
 
 

@@ -13,7 +13,7 @@ BARRED = {
     *("agent", "analyse", "candidate", "cli", "engine", "failure", "generate", "judge", "provenance", "record"),
     *("report", "runs", "screen", "speedup", "tools", "trial"),
 }
-FEW = Rigor("few", 2, 0.1, calls=4, calls_per_block=2, most_pairs=2, checked_blocks=1)
+FEW = Rigor("few", 2, 0.1, least_pairs=2, calls_per_block=2, most_pairs=2, checked_blocks=1)
 NAMES_MODULES = b"""
 import json, sys
 import torch.distributed as dist

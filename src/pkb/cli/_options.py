@@ -20,7 +20,9 @@ def join_names(names: Iterable[str], last: str = "or") -> str:
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
-_RIGORS = join_names(f"{one.name} ({one.warm_up} warm-up and {one.calls} timed calls)" for one in RIGORS.values())
+_RIGORS = join_names(
+    f"{one.name} ({one.warm_up} warm-up calls, at least {one.least_pairs} pairs of blocks)" for one in RIGORS.values()
+)
 
 ProblemName = Annotated[str, typer.Argument(help="A number or name: 13, gemm_allreduce.")]
 Problems = Annotated[

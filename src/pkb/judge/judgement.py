@@ -116,7 +116,7 @@ class Judgement:
             if agreed != self.setup:
                 self._run_reference(agreed)
             self._check_trials(world, agreed)
-            self._check_conduct(world, agreed)
+            self._check_conduct(world, agreed, with_kernels=rigor is None)
             if rigor:
                 self._time(world, control or stack.enter_context(self._open_reference(None, rigor)), agreed)
             if left := world.end():
@@ -152,16 +152,19 @@ class Judgement:
         """Whether library calls are counted, at some microseconds per operator: once is enough where none is barred."""
         return trial == setup.all_trials[0] or self.settings.track is Track.SCRATCH
 
-    def _check_conduct(self, world: World, setup: Setup) -> None:
-        """Conclude from what the ranks noticed besides results: processes, threads, patches, library calls."""
+    def _check_conduct(self, world: World, setup: Setup, with_kernels: bool) -> None:
+        """Conclude from what the ranks noticed besides results: processes, threads, patches, library calls.
+
+        The profiler that names kernels makes every later launch slower, so that it comes after timing.
+        """
         self.state.library_calls = check_conduct(world, self.settings.track, setup.limits.trial_s)
-        if self.settings.track is Track.SCRATCH and self.resources.platform.has_kernel_profiler:
+        if with_kernels and self.settings.track is Track.SCRATCH and self.resources.platform.has_kernel_profiler:
             check_kernels(world, setup, self.resources.seeds)
 
     def _open_reference(self, world: World | None, rigor: Rigor) -> AbstractContextManager[Control]:
         resources, worlds = self.resources, 2 + len(self.settings.baselines)
-        expected, pool = self.state.expected, resources.pool
-        return open_reference(world, self.setup, Seeds(), expected, pool, rigor, worlds)
+        expected, pool, scratch = self.state.expected, resources.pool, self.settings.track is Track.SCRATCH
+        return open_reference(world, self.setup, Seeds(), expected, pool, rigor, worlds, scratch)
 
     def _time(self, world: World, control: Control, setup: Setup) -> None:
         """Time the candidate in turns with the reference; when the clocks have stopped, check the sampled outputs."""
@@ -185,7 +188,7 @@ class Judgement:
             self._order_trial(world, setup, trial)
             wait_until_drawn(world, setup, self._counts_calls(setup, trial))
             collect_results(world, setup, "the trial after timing")
-            self._check_conduct(world, setup)
+            self._check_conduct(world, setup, with_kernels=True)
 
     def _profile(self) -> None:
         """Profile a few calls in a world of its own, once the verdict stands; a failure here is only noted."""

@@ -105,7 +105,8 @@ class Platform:
 
     On a CPU, more ranks than cores wait for each other's turns."""
     longest_delay_s: float = 0.04
-    """The longest delay of a rank, in seconds, that the judge injects to make a missing barrier show."""
+    """The usual longest delay of a rank, in seconds, that the judge injects to make a missing barrier show; one of a
+    judgement is up to six times as long."""
 
     @property
     def max_ranks(self) -> int | None:

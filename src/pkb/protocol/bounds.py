@@ -21,6 +21,8 @@ Lines = Annotated[list[Annotated[str, Clean(400)]], AtMost(64)]
 Count = Annotated[int, Between(0, _WORD)]
 Index = Annotated[int, Between(0, 1 << 20)]
 """The number of a world, a rank, a call or an operation."""
+Calls = Annotated[int, Between(0, 1 << 14)]
+"""How many calls of a block."""
 Word = Annotated[int, Between(-_WORD, _WORD)]
 """A whole number of 64 bits."""
 ExitCode = Annotated[int, Between(-256, 256)]

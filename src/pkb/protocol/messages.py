@@ -190,8 +190,8 @@ class BlockTimes(Answer):
     """Nanoseconds of each call."""
     host_s: b.Seconds
     """Seconds that the host took to queue the block."""
-    queued: bool
-    """Whether every call was queued before the device began with it."""
+    ahead: b.Calls
+    """The number of first calls that were queued before the device began with them."""
     odd: b.Name | None = None
     """A returned object that is no plain tensor."""
 
@@ -217,7 +217,7 @@ class LoadSolution(Order):
     compiled: str = ""
     extensions: ExtensionOrder | None = None
     scratch: bool = False
-    """Whether the candidate is observed as closely as the track scratch needs."""
+    """Whether the candidate is observed as closely as the track scratch needs; a reference, as if it were one."""
 
 
 @dataclass(frozen=True)

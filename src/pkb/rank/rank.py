@@ -40,6 +40,7 @@ from pkb.rank.extensions import install_loaders
 from pkb.rank.faults import plant_fault
 from pkb.rank.inductor import compile_solution, stop_compile_workers
 from pkb.rank.model_faults import list_skippable_operations
+from pkb.rank.observers.operators import slow_down_launches
 from pkb.rank.observers.thread_delay import ThreadDelay
 from pkb.rank.oracle import compute_in_float64, widen
 from pkb.rank.profilers import PROFILERS
@@ -113,8 +114,10 @@ class Rank:
         if order.candidate:
             self._load_candidate(Path(order.candidate), order)
         elif not order.compiled:
-            # As in a candidate's ranks, where counting costs each collective a moment.
+            # As in a candidate's ranks, where counting costs each collective a moment, and recording each launch.
             CollectiveCounter()
+            if order.scratch and self.platform.has_kernel_profiler:
+                slow_down_launches()
         self.finish = partial(compile_solution, baseline=order.compiled) if order.compiled else _return_unchanged
         self._finish_loading()
 

@@ -50,7 +50,7 @@ class Stopwatch:
     def time_block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool) -> BlockTimes:
         """Time each call once, and keep a copy of what it returned, taken right behind the call."""
         self.kept = []
-        marks, odd, queued = [], None, True
+        marks, odd, ahead, is_ahead = [], None, 0, True
         self.synchronize()
         start = time.perf_counter()
         self.clock.hold_back(spin_s)
@@ -68,14 +68,15 @@ class Stopwatch:
             before = self.clock.mark()
             output = solution(*call.args)
             marks.append((before, self.clock.mark()))
-            queued = queued and not self.clock.has_passed(before)
+            is_ahead = is_ahead and not self.clock.has_passed(before)
+            ahead += is_ahead
             odd = odd or find_oddity(output)
             self._look_at(output)
             self.kept.append(map_tensors(output, _copy))
         host_s = time.perf_counter() - start
         self.synchronize()
         spans = [self.clock.measure_ns(before, after) for before, after in marks]
-        return BlockTimes([*map(float, spans)], host_s, queued, odd)
+        return BlockTimes([*map(float, spans)], host_s, ahead, odd)
 
     def run_untimed(self, calls: Sequence[Call], solution: Solution, spin_s: float) -> None:
         """Make each call once, without marks, and keep what it returns."""

@@ -32,13 +32,13 @@ from pkb.judge.setup.setup import Setup
 from pkb.platforms import Platform
 from pkb.problems.problem import Problem
 from pkb.problems.suite import load_problem
-from pkb.record import Record, Verdict
+from pkb.record import Pace, Record, Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor, Track, find_track
 
 _TRIALS = 2
 # Few calls: an attempt works for 40 ms per call, so that the work shows in the judge's clock on a CPU. At least four in
 # a block, whatever is drawn: of fewer, a block's time is their mean, and one long call would be no cheat.
-_RIGOR = Rigor("redteam", 4, 2.0, calls=16, calls_per_block=5, most_pairs=4, checked_blocks=6)
+_RIGOR = Rigor("redteam", 4, 2.0, least_pairs=4, calls_per_block=5, most_pairs=4, checked_blocks=6)
 
 
 def choose_limits(platform: Platform) -> Limits:
@@ -50,7 +50,8 @@ def choose_limits(platform: Platform) -> Limits:
 class Outcome:
     verdict: str
     check: str = ""
-    """What decided: a check, a rule of the screen, or the type of an exception. In a header, empty accepts any."""
+    """What decided: a check, a rule of the screen, or the type of an exception; of a timed candidate that is right, the
+    pace. In a header, empty accepts any."""
 
     @classmethod
     def parse(cls, text: str) -> "Outcome":
@@ -63,6 +64,8 @@ class Outcome:
     def from_record(cls, record: Record) -> "Outcome":
         if not _is_printable(record.to_fields()):
             return cls(record.verdict, "with text that can steer a terminal")
+        if record.verdict is Verdict.CORRECT and record.pace is not Pace.UNTIMED:
+            return cls(record.verdict, record.pace)
         evidence = record.evidence
         decided = evidence.rule if record.verdict is Verdict.REJECTED else evidence.check
         return cls(record.verdict, decided or evidence.type)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.clock
 
 REDTEAM = Path(__file__).parents[3] / "redteam"
 # Three blocks, whether a block has three calls or four.
-RIGOR = Rigor("few", 2, 1.0, calls=9, calls_per_block=4, most_pairs=3, checked_blocks=1)
+RIGOR = Rigor("few", 2, 1.0, least_pairs=3, calls_per_block=4, most_pairs=3, checked_blocks=1)
 WRONG = b"def solution(tensor):\n    return tensor.clone()\n"
 LOOKS = """
 import gc, sys, types

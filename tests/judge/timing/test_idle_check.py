@@ -23,7 +23,7 @@ from pkb.settings import JudgementSettings, ProblemSettings, Rigor
 
 pytestmark = pytest.mark.clock
 
-RIGOR = Rigor("some", 2, 1.0, calls=300, calls_per_block=50, most_pairs=6, checked_blocks=1)
+RIGOR = Rigor("some", 2, 1.0, least_pairs=6, calls_per_block=50, most_pairs=6, checked_blocks=1)
 # A thread that Python does not list: at work for a seventh of the time, which by itself nobody would mind.
 NAGS = b"""
 import _thread, time

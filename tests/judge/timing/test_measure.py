@@ -113,7 +113,7 @@ def test_a_record_says_how_it_was_timed(judge: Judge) -> None:
     assert len(warmed) == 1
     assert QUICK.warm_up <= warmed.pop() <= 1.5 * QUICK.warm_up
     assert 0.75 * QUICK.calls_per_block <= timing.calls_per_block <= QUICK.calls_per_block
-    assert len(blocks["reference"]) == len(blocks["candidate"]) >= QUICK.calls / QUICK.calls_per_block
+    assert len(blocks["reference"]) == len(blocks["candidate"]) >= QUICK.least_pairs
     assert {len(call) for side in blocks.values() for block in side for call in block} == {2}
     assert Record.from_json(record.to_json()) == record
 
@@ -342,7 +342,7 @@ class Scripted(TimedWorld):
 
 
 def test_a_round_in_which_a_host_fell_behind_is_left_out_and_its_lead_grows() -> None:
-    rigor = Rigor("few", 0, 0.0, calls=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
+    rigor = Rigor("few", 0, 0.0, least_pairs=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
     ours, theirs = Scripted("reference", [True] * 9, 2), Scripted("candidate", [True, False, True, True], 2)
     assert [trial.index for trial in run_rounds([ours, theirs], rigor, lambda: False)] == [1, 2, 3, 4]
     assert ours.spans == theirs.spans == [[[1.0]], [[3.0]], [[4.0]]]
@@ -351,7 +351,7 @@ def test_a_round_in_which_a_host_fell_behind_is_left_out_and_its_lead_grows() ->
 
 def test_rounds_are_left_out_only_a_few_times() -> None:
     """Whoever says that its host is slow would otherwise choose among its blocks."""
-    rigor = Rigor("few", 0, 0.0, calls=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
+    rigor = Rigor("few", 0, 0.0, least_pairs=3, calls_per_block=1, most_pairs=3, checked_blocks=0)
     ours, theirs = Scripted("reference", [True] * 9, 2), Scripted("candidate", [False] * 9, 2)
     assert len(list(run_rounds([ours, theirs], rigor, lambda: False))) == 5
     assert len(ours.spans) == len(theirs.spans) == 3

@@ -13,7 +13,7 @@ from pkb.judge.judge import Judge
 from pkb.record import Record, Verdict
 from pkb.settings import JudgementSettings, Limits, ProblemSettings, Rigor
 
-RIGOR = Rigor("hostile", 2, 0.5, calls=4, calls_per_block=2, most_pairs=2, checked_blocks=1)
+RIGOR = Rigor("hostile", 2, 0.5, least_pairs=2, calls_per_block=2, most_pairs=2, checked_blocks=1)
 IN_TRIALS = ("LoadSolution", "DrawInputs", "RunCalls", "SendTensors", "HoldFirstResult", "ReportConduct")
 IN_TIMING = ("WarmUp", "TimeBlock", "HoldTimedResult", "RunUntimed", "DigestResults", "ReleaseMemory")
 FEW = ("other_fields", "cut_off", "stale", "twice")

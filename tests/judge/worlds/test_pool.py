@@ -20,7 +20,7 @@ from pkb.record import Verdict
 from pkb.settings import JudgementSettings, ProblemSettings, Rigor
 from pkb.trial import Trial
 
-RIGOR = Rigor("few", 2, 1.0, calls=4, calls_per_block=2, most_pairs=2, checked_blocks=1)
+RIGOR = Rigor("few", 2, 1.0, least_pairs=2, calls_per_block=2, most_pairs=2, checked_blocks=1)
 DIES = b"import os\ndef solution(tensor):\n    os._exit(3)\n"
 
 

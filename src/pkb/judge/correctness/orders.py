@@ -9,11 +9,12 @@ from typing import Any
 from torch import Tensor
 
 from pkb.judge.setup.drawing import (
+    Place,
     choose_construction_seed,
     describe_call,
     describe_case,
     describe_recipe,
-    draw_sent_call,
+    draw_sent_calls,
 )
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import BY_NAME, BY_SEED, Setup
@@ -23,19 +24,19 @@ from pkb.protocol.channel import wire_name
 from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.trial import Trial, TrialKind
 
-Place = tuple[Trial, int]
-"""A trial, and the number of one of its calls."""
+
+def load_reference(world: World, setup: Setup, file: Path, compiled: str = "", scratch: bool = False) -> None:
+    """Load the problem's own solution, as it is or compiled; `file` is the problem's, where the ranks see it.
+
+    With `scratch`, the ranks' launches cost what those of a candidate cost in that track.
+    """
+    world.ask(m.LoadSolution(str(file), compiled=compiled, scratch=scratch), "load", setup.limits.load_s)
 
 
-def load_reference(world: World, setup: Setup, file: Path, compiled: str = "") -> None:
-    """Load the problem's own solution, as it is or compiled; `file` is the problem's, where the ranks see it."""
-    world.ask(m.LoadSolution(str(file), compiled=compiled), "load", setup.limits.load_s)
-
-
-def start_reference(world: World, setup: Setup, compiled: str = "") -> World:
+def start_reference(world: World, setup: Setup, compiled: str = "", scratch: bool = False) -> World:
     """Load the problem's own solution into a trusted world; end the world if that fails."""
     try:
-        load_reference(world, setup, setup.problem.path, compiled)
+        load_reference(world, setup, setup.problem.path, compiled, scratch)
     except BaseException:
         world.end(kill=True)
         raise
@@ -121,8 +122,7 @@ class PosedCalls:
     def of(cls, setup: Setup, seeds: Seeds, places: Sequence[Place], longest_delay: float = 0.0) -> "PosedCalls":
         ranks = range(setup.world)
         calls = [[describe_call(setup, seeds, *place, rank, longest_delay) for place in places] for rank in ranks]
-        sent = [[draw_sent_call(setup, seeds, *place, rank) for place in places] for rank in ranks]
-        return cls(describe_case(setup, places[0][0]), calls, sent)
+        return cls(describe_case(setup, places[0][0]), calls, draw_sent_calls(setup, seeds, places))
 
     def make_order(self, kind: type[Any], rank: int, **rest: Any) -> Any:
         """Return a rank's order of this kind, with the facts that it has besides calls."""

@@ -10,9 +10,9 @@ from torch import Tensor
 from pkb.base.pytree import rebuild, take_apart
 from pkb.failure import Failure
 from pkb.judge.correctness.compare import Expected, OwnError, overflows
-from pkb.judge.correctness.orders import Place, draw_calls, draw_inputs, start_reference
+from pkb.judge.correctness.orders import draw_calls, draw_inputs, start_reference
 from pkb.judge.correctness.results import Outputs, Result, fetch_excerpts, fetch_tensors, find_excerpts, run_calls
-from pkb.judge.setup.drawing import choose_excerpts
+from pkb.judge.setup.drawing import Place, choose_excerpts
 from pkb.judge.setup.seeds import Seeds
 from pkb.judge.setup.setup import HIDDEN, Setup
 from pkb.judge.worlds.pool import WorldPool

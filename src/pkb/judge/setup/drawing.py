@@ -1,17 +1,28 @@
 """What each rank draws in each trial: seeds, delays, changed elements, and the pieces of results that are compared."""
 
+import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import torch
 
 from pkb.judge.setup.seeds import Seeds
-from pkb.judge.setup.sending import draw_call, is_sent
+from pkb.judge.setup.sending import draw_call, is_sent, weigh_call
 from pkb.judge.setup.setup import BY_NAME, Setup
 from pkb.protocol.messages import CallOrder, CaseOrder, Recipe
 from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.protocol.spot_check import Excerpt
 from pkb.trial import Trial, TrialKind
 
+Place = tuple[Trial, int]
+"""A trial, and the number of one of its calls."""
+_LITTLE_BYTES, _MOST_THREADS = 256 << 10, 8
+"""Calls with fewer bytes of inputs are drawn by one thread: threads would take longer to start."""
 _CLEARLY, _A_LITTLE = (0.5, 1.0), (0.05, 0.1)
-"""Ranges of the delay of a rank, as shares of the platform's longest."""
+"""Ranges of the delay of a rank, as shares of the platform's usual longest."""
+_LONGEST = (1.5, 6.0)
+"""The range of one delay of all, in a call that cannot be foreseen: no fixed wait in a kernel is known to be enough."""
 _TIMED_KINDS = (TrialKind.TIMED, TrialKind.CONTROL, TrialKind.CLOCK)
 _EXCERPTS = {TrialKind.TIMED: Excerpt.short, TrialKind.CLOCK: Excerpt.part}
 """How excerpts are chosen where they are not those of a trial: of every timed block one result is fetched, and of a run
@@ -63,7 +74,8 @@ def _choose_delays(setup: Setup, seeds: Seeds, trial: Trial, call: int) -> dict[
     """Return the ranks that are late in a call, and by which share of the platform's longest delay.
 
     Delays are most of what a trial costs. In the ordinary trials together every rank is clearly late once, in a call
-    that cannot be foreseen; in all other calls one rank is late by a little. At the hidden size, one rank is late once.
+    that cannot be foreseen, and one of them by several times as much as others; in all other calls one rank is late by
+    a little. At the hidden size, one rank is late once.
     """
     if setup.world == 1 or trial.kind is TrialKind.PROBE:
         # A rank alone is never late; and with the same inputs in all calls, data read too early hardly differs.
@@ -76,7 +88,11 @@ def _choose_delays(setup: Setup, seeds: Seeds, trial: Trial, call: int) -> dict[
     turns = setup.trials * setup.calls
     order = seeds.random(stem, "order of delays").sample(range(turns), turns)
     turn = order[trial.index * setup.calls + call]
-    return {turn % setup.world: draw.uniform(*(_CLEARLY if turn < setup.world else _A_LITTLE))}
+    if turn >= setup.world:
+        return {turn % setup.world: draw.uniform(*_A_LITTLE)}
+    is_longest = turn == seeds.random(stem, "longest delay").randrange(setup.world)
+    # As many short ones as long ones: the range is wide, and waiting costs time.
+    return {turn: math.exp(draw.uniform(*map(math.log, _LONGEST))) if is_longest else draw.uniform(*_CLEARLY)}
 
 
 def _choose_bump(setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int) -> tuple[float, float] | None:
@@ -109,7 +125,21 @@ def choose_construction_seed(setup: Setup, seeds: Seeds) -> int:
     return seeds.of(setup.problem.stem, "construction")
 
 
-def draw_sent_call(setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int) -> DrawnArguments | None:
+def draw_sent_calls(setup: Setup, seeds: Seeds, places: Sequence[Place]) -> list[list[DrawnArguments | None]]:
+    """Draw the arguments of calls that are sent, by rank and call; None where the rank draws them from its seed."""
+    wanted = [(*place, rank) for rank in range(setup.world) for place in places]
+    threads = torch.get_num_threads()
+    if len(wanted) == 1 or threads == 1 or weigh_call(setup) < _LITTLE_BYTES:
+        drawn = [_draw_sent_call(setup, seeds, *one) for one in wanted]
+    else:
+        # A thread draws what a rank gets in a call. Torch keeps the last number that any thread sets for new ones.
+        with ThreadPoolExecutor(min(threads, _MOST_THREADS), initializer=partial(torch.set_num_threads, 1)) as pool:
+            drawn = [*pool.map(lambda one: _draw_sent_call(setup, seeds, *one), wanted)]
+        torch.set_num_threads(threads)
+    return [drawn[start : start + len(places)] for start in range(0, len(drawn), len(places))]
+
+
+def _draw_sent_call(setup: Setup, seeds: Seeds, trial: Trial, call: int, rank: int) -> DrawnArguments | None:
     """Draw a call's arguments in the judge; None where the rank draws them from its seed."""
     if not is_sent(setup, seeds, trial, call):
         return None

@@ -11,6 +11,7 @@ a seed in a rank has a short form, whatever the judge does.
 from collections import OrderedDict
 from dataclasses import replace
 from functools import lru_cache
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 from pkb.judge.setup.seeds import Seeds
@@ -29,12 +30,15 @@ _CACHE_BYTES = 256 << 20
 
 
 def is_sent(setup: Setup, seeds: Seeds, trial: Trial, call: int) -> bool:
-    """Whether the judge sends the inputs of a call. A rank alone has nobody to pass a seed on to."""
-    if setup.world == 1:
+    """Whether the judge sends the inputs of a call.
+
+    A rank alone has nobody to pass a seed on to; and a control is over before there is a candidate.
+    """
+    if setup.world == 1 or trial.kind is TrialKind.CONTROL:
         return False
     if trial.kind is TrialKind.HIDDEN:
         return True
-    if _weigh_call(setup) <= (_UNDER_CLOCK_BYTES if trial.kind is TrialKind.CLOCK else _ALWAYS_BYTES):
+    if weigh_call(setup) <= (_UNDER_CLOCK_BYTES if trial.kind is TrialKind.CLOCK else _ALWAYS_BYTES):
         return True
     return call == find_secret_call(setup, seeds, trial)
 
@@ -42,7 +46,7 @@ def is_sent(setup: Setup, seeds: Seeds, trial: Trial, call: int) -> bool:
 def find_secret_call(setup: Setup, seeds: Seeds, trial: Trial) -> int | None:
     """Return the call of a trial that is sent though inputs are large; None for most trials."""
     stem = setup.problem.stem
-    if setup.world == 1 or not _ALWAYS_BYTES < _weigh_call(setup) <= _ONCE_BYTES:
+    if setup.world == 1 or not _ALWAYS_BYTES < weigh_call(setup) <= _ONCE_BYTES:
         return None
     if trial.kind is TrialKind.CHECK:
         chosen = seeds.random(stem, "sent trial").randrange(setup.trials)
@@ -55,7 +59,7 @@ def find_secret_call(setup: Setup, seeds: Seeds, trial: Trial) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def _weigh_call(setup: Setup) -> float:
+def weigh_call(setup: Setup) -> float:
     """Return about the bytes of one call's inputs on the rank with most: the least that has to be read and written."""
     costs: list[Cost] = [setup.problem.cost(setup.case(rank, _POSED)) for rank in range(setup.world)]
     return max(cost.hbm for cost in costs)
@@ -71,14 +75,22 @@ class _Cache:
     """Drawn arguments, the latest kept: reference, oracle and several candidates need the same ones."""
 
     def __init__(self) -> None:
-        self.kept: OrderedDict[Key, DrawnArguments] = OrderedDict()
-        self.nbytes = 0
+        self._kept: OrderedDict[Key, DrawnArguments] = OrderedDict()
+        self._nbytes = 0
+        self._lock = Lock()
+
+    def find(self, key: Key) -> DrawnArguments | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
 
     def add(self, key: Key, drawn: DrawnArguments) -> None:
-        self.kept[key] = drawn
-        self.nbytes += drawn.nbytes
-        while self.nbytes > _CACHE_BYTES:
-            self.nbytes -= self.kept.popitem(last=False)[1].nbytes
+        with self._lock:
+            self._kept[key] = drawn
+            self._nbytes += drawn.nbytes
+            while self._nbytes > _CACHE_BYTES:
+                self._nbytes -= self._kept.popitem(last=False)[1].nbytes
 
 
 _caches: WeakKeyDictionary[Seeds, _Cache] = WeakKeyDictionary()
@@ -90,9 +102,10 @@ def draw_call(
     """Draw a call's arguments in the judge, from the rank's own seed and the shared one."""
     cache = _caches.setdefault(seeds, _Cache())
     key = (replace(setup, calls=1, state="", without=""), trial, call, rank)
-    if key not in cache.kept:
+    drawn = cache.find(key)
+    if drawn is None:
         seed, shared = own
         case = replace(setup.case(rank, trial), seed=seed, shared_seed=shared)
-        cache.add(key, DrawnArguments.take_apart(draw_arguments(setup.problem, case, bump)))
-    cache.kept.move_to_end(key)
-    return cache.kept[key]
+        drawn = DrawnArguments.take_apart(draw_arguments(setup.problem, case, bump))
+        cache.add(key, drawn)
+    return drawn

@@ -67,32 +67,34 @@ def open_reference(
     pool: WorldPool,
     rigor: Rigor,
     worlds: int,
+    scratch: bool,
 ) -> Iterator[Control]:
     """Open a world for the reference, which stays until the candidate has been judged.
 
     For a control, the reference also runs in the candidate's world, if there is one: nothing is loaded there yet.
-    `worlds` is the number of worlds that will be timed.
+    `worlds` is the number of worlds that will be timed, and `scratch` whether the candidate's track is.
     """
-    with start_reference(pool.take_reference(setup.world), setup) as reference:
+    with start_reference(pool.take_reference(setup.world), setup, scratch=scratch) as reference:
         plan = BlockPlan.of(reference, setup, seeds, rigor, worlds, expected.find_largest_call())
         ours = TimedWorld("reference", reference, plan, setup, seeds)
         ours.warm_up(rigor, setup.limits.trial_s, _CONTROL)
         try:
-            yield Control(rigor, ours, _time_identical_code(ours, candidate, rigor) if candidate else {})
+            yield Control(rigor, ours, _time_identical_code(ours, candidate, rigor, scratch) if candidate else {})
         except Wrong:
             # The reference's ranks are well.
             reference.dismiss()
             raise
 
 
-def _time_identical_code(ours: TimedWorld, candidate: World, rigor: Rigor) -> dict[str, Spans]:
+def _time_identical_code(ours: TimedWorld, candidate: World, rigor: Rigor, scratch: bool) -> dict[str, Spans]:
     # Where calls wait for the device, the ratio would measure host jitter, not the processes.
     if ours.warm_us > _LONG_US or not ours.keeps_ahead:
         return {}
     twin = TimedWorld("candidate", candidate, ours.plan, ours.setup, ours.seeds)
     with _trust(candidate):
-        load_reference(candidate, ours.setup, candidate.copy_problem(ours.setup.problem))
+        load_reference(candidate, ours.setup, candidate.copy_problem(ours.setup.problem), scratch=scratch)
         twin.warm_up(rigor, ours.setup.limits.trial_s, _CONTROL)
+        ours.use_shorter_plan(twin.plan)
         is_enough = partial(is_narrow, ours.spans, twin.spans)
         for _ in run_rounds([ours, twin], rigor, is_enough, kind=TrialKind.CONTROL):
             pass

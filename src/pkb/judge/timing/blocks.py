@@ -32,6 +32,10 @@ _LEAST_SHARE, _MORE_WARM_UP = 0.75, 1.5
 judge's secret picks the numbers: nobody can tell by counting calls which phase a call belongs to."""
 _PADS = ((1 << 20) - 512, 10 * (1 << 20) - 512)
 """Bytes. Torch puts two of either size into a segment of its memory, small or large, and leaves no gap."""
+_WARM_UP_US = 20_000.0
+"""About the microseconds of the calls of a warm-up that are ordered together."""
+_LONG_BLOCK_US = 50_000.0
+"""A block of long calls has only as many as fit into this time, and at least one."""
 _MOST_PADS, _PADS_SHARE = 31, 0.25
 """At most this many pads of each size, and this share of the rank's memory budget."""
 
@@ -48,6 +52,8 @@ class BlockPlan:
     warm: bool
     pads: int = 0
     """The most pads of each size."""
+    is_shortened: bool = False
+    """Whether more calls would take too long, or not fit into the device's launch queue."""
 
     @classmethod
     def of(
@@ -63,6 +69,11 @@ class BlockPlan:
         most = min(rigor.calls_per_block, room)
         calls = seeds.random("calls of a block").randint(math.ceil(_LEAST_SHARE * most), most)
         return cls(calls, room, answers[0].cache_bytes, rigor.warm_cache, pads)
+
+    @property
+    def most_calls(self) -> int:
+        """The most calls to make one after the other, whatever they are made for."""
+        return self.calls if self.is_shortened else self.room
 
     @property
     def flush(self) -> bool:
@@ -87,6 +98,8 @@ class TimedWorld:
         """Seconds that the device spins before a block, and seconds that the host takes to queue one."""
         self.spans: Spans = []
         self.queued: list[bool] = []
+        self.ahead = 0
+        """How many first calls of the last block were queued before the device began with them."""
         self.warmed = 0
         self.settling_s = 0.0
         """Seconds that the first calls took beyond later ones: mostly compiling."""
@@ -120,11 +133,23 @@ class TimedWorld:
         # What is compiled in the first calls does not shorten the rest.
         end = time.monotonic() + rigor.warm_up_s
         wanted = int(rigor.warm_up * self.seeds.random("warm-up calls").uniform(1, _MORE_WARM_UP))
+        together = max(1, int(_WARM_UP_US / self.last_us))
         while self.warmed < wanted and time.monotonic() < end:
-            self._warm_up(min(self.plan.calls, wanted - self.warmed), seconds)
+            self._warm_up(min(together, wanted - self.warmed), seconds)
         # Cores of the host differ, and a process stays on its core for long: on the same core, no world is slower.
         self.pin(True)
+        self._measure_lead()
+        if (calls := self._count_fitting_calls()) < self.plan.calls:
+            self.use_shorter_plan(replace(self.plan, calls=calls, is_shortened=True))
+            draw_inputs(self.world, self.setup, self.seeds, trial)
+            self._measure_lead()
+        self.settling_s = max(0.0, self.first_s - _FIRST_CALLS * self.warm_us / 1e6)
+        self.forget()
+
+    def _measure_lead(self) -> None:
+        """Measure how long the host takes to queue a block, and whether it keeps ahead of the device."""
         # The first block loads what only the harness needs. Only behind a long spin is a call's time the device's.
+        self.spin_s = 0.0
         self._time(self.plan.calls)
         self.host_s = self.last_host_s
         self.spin_s = self._find_lead(call_s=0.0)
@@ -133,8 +158,23 @@ class TimedWorld:
         self.keeps_ahead = self.queued[-1]
         # Calls that wait for the device wait for the spin, too.
         self._spin_for_host(self.last_host_s - (0.0 if self.keeps_ahead else min(self.spin_s, self.last_host_s)))
-        self.settling_s = max(0.0, self.first_s - _FIRST_CALLS * self.warm_us / 1e6)
-        self.forget()
+
+    def _count_fitting_calls(self) -> int:
+        """Return how many calls a block may have so that it does not take long, and fits into the device's queue.
+
+        A queue holds about a thousand launches. What comes later is launched one by one as the device gets on with the
+        work, and takes as long as the host does. Of calls that wait for the device none is ever ahead.
+        """
+        fitting = max(1, self.ahead - 1) if 0 < self.ahead < self.plan.calls else self.plan.calls
+        return max(1, min(fitting, int(_LONG_BLOCK_US / self.warm_us)))
+
+    def use_shorter_plan(self, plan: BlockPlan) -> None:
+        """Use this plan from now on if its blocks are shorter."""
+        if plan.calls >= self.plan.calls:
+            return
+        self.host_s *= plan.calls / self.plan.calls
+        self.plan, self.setup = plan, replace(self.setup, calls=plan.calls)
+        self.spin_s = self._find_lead(self.warm_us / 1e6)
 
     def pin(self, pinned: bool) -> None:
         """Pin the ranks to the cores that all worlds are timed on, where cores matter; or unpin them."""
@@ -199,12 +239,13 @@ class TimedWorld:
         answers: list[m.BlockTimes] = self.world.ask(order, "timing", self.setup.limits.trial_s)
         seen_us = 1e6 * (time.perf_counter() - start)
         for rank, answer in enumerate(answers):
-            if len(answer.ns) != calls or not all(ns > 0 for ns in answer.ns):
+            if len(answer.ns) != calls or answer.ahead > calls or not all(ns > 0 for ns in answer.ns):
                 raise describe_garbled_answer(self.world.blame, rank, "timing")
             if answer.odd:
                 words = f"rank {rank} returned {answer.odd[:200]} in a timed call; return plain torch.Tensors"
                 raise Wrong(words, check="timed-type", rank=rank)
-        self.queued.append(all(answer.queued for answer in answers))
+        self.ahead = min(answer.ahead for answer in answers)
+        self.queued.append(self.ahead == calls)
         self.last_host_s = max(answer.host_s for answer in answers)
         spans = np.array([answer.ns for answer in answers]) / 1000
         self.unclaimed_us = (seen_us - float(spans.max(axis=0).sum())) / calls
@@ -230,15 +271,15 @@ def run_rounds(
     watch: Mapping[str, Callable[[], AbstractContextManager[None]]] = MappingProxyType({}),
     kind: TrialKind = TrialKind.TIMED,
 ) -> Iterator[Trial]:
-    """Time one block of each world until there are the rigor's calls and `is_enough`; yield the trial of each round.
+    """Time one block of each world until `is_enough`, within the rigor's limits; yield the trial of each round.
 
     `watch` has, by the name of a world, a context for its blocks. Some rounds are dropped if a host did not stay ahead
     of its device in them.
     """
-    least, most = rigor.least_blocks(worlds[0].plan.calls), rigor.most_blocks(worlds[0].world.size)
-    number = 0
-    while len(worlds[0].spans) < max(least, most):
-        if len(worlds[0].spans) >= least and is_enough():
+    number, most = 0, rigor.most_blocks(worlds[0].world.size)
+    end = time.monotonic() + rigor.pairs_s
+    while len(worlds[0].spans) < most:
+        if len(worlds[0].spans) >= rigor.least_pairs and (is_enough() or time.monotonic() > end):
             return
         trial = Trial(kind, number + 1)
         # A B B A ...: no world is always first.

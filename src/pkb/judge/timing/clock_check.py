@@ -53,7 +53,7 @@ class ClockCheck:
 
     def check(self) -> dict[str, float]:
         """Raise CHEAT if the claim is false; return what the judge's clock showed."""
-        return self._check(compute_call_time(self._theirs.spans), self._ours.plan.room)
+        return self._check(compute_call_time(self._theirs.spans), self._ours.plan.most_calls)
 
     def _check(self, claimed_us: float, most_calls: int) -> dict[str, float]:
         trusted_us = compute_call_time(self._ours.spans) if self._ours.spans else self._ours.warm_us

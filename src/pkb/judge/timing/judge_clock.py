@@ -90,7 +90,7 @@ def vary_calls(planned: int, seeds: Seeds, trial: Trial) -> int:
 
 
 def choose_calls(claimed_us: float, room: int, ours: Sequence[ClockRun], theirs: Sequence[ClockRun]) -> int:
-    """Return how many calls to plan for one run, given the claimed time, the memory available, and earlier runs."""
+    """Return how many calls to plan for one run, given the claimed time, the most that fit, and earlier runs."""
     planned = int(max(1, min(room, _MOST, max(LEAST_CALLS, _LENGTH_US / max(claimed_us, 1.0)))))
     if not theirs:
         return min(planned, _FIRST)
@@ -129,6 +129,12 @@ def is_overwhelming(claimed_us: float, harness: Span, slack_us: float, runs: "Se
     excesses_us = [run.us / run.calls - harness.us for run in runs]
     are_long = all(run.calls * us > _OVERWHELMING_US for run, us in zip(runs, excesses_us, strict=True))
     return are_long and min(excesses_us) > most_us
+
+
+def confirm_ratio(reference_us: float, seen_us: dict[str, float]) -> float:
+    """Return the least speed-up over a reference of `reference_us` that agrees with what the judge's clock showed."""
+    most_us = seen_us["candidate"] - seen_us["harness"] + _NOISE_FACTOR * seen_us["noise"]
+    return reference_us / most_us if most_us > 0 else math.inf
 
 
 def _find_allowance(claimed_us: float, seen: Span, harness: Span, slack_us: float) -> float:

@@ -20,13 +20,14 @@ from pkb.judge.timing.aa_control import Control
 from pkb.judge.timing.blocks import BlockPlan, TimedWorld, find_spread, run_rounds
 from pkb.judge.timing.clock_check import ClockCheck
 from pkb.judge.timing.idle_check import IdleCheck
+from pkb.judge.timing.judge_clock import confirm_ratio
 from pkb.judge.timing.timed_samples import TimedSample, check_samples, choose_checked, take_sample
 from pkb.judge.worlds.pool import WorldPool
 from pkb.judge.worlds.world import World
 from pkb.platforms import Platform
 from pkb.record import BaselineTimes, Timing, Verdict
 from pkb.settings import Rigor
-from pkb.speedup import compare_blocks, compute_call_time, compute_skew, is_narrow
+from pkb.speedup import compare_blocks, compute_call_time, compute_skew, extend_interval, is_narrow
 
 _COMPILING_S = 600.0
 """torch.compile may search for long."""
@@ -67,6 +68,7 @@ def measure(
         theirs.settle(setup.limits.trial_s)
         clock.look_early()
         theirs.warm_up(rigor, setup.limits.trial_s)
+        ours.use_shorter_plan(theirs.plan)
         extra, failed = open_baselines(baselines, ours, pool, rigor, stack)
         before = platform.read_clocks()
         samples = _take_turns([ours, *extra, theirs], rigor, largest, clock)
@@ -83,6 +85,9 @@ def conclude(measured: Measurement, expected: Reference) -> Timing:
     check_samples(measured.samples, measured.ours, expected)
     measured.ours.world.dismiss()
     timing = _make_timing(measured.control, measured.ours, measured.theirs)
+    if not measured.ours.world.nursery.platform.times_are_comparable:
+        confirmed = confirm_ratio(timing.reference_us, measured.judge_us)
+        timing = replace(timing, **extend_interval(timing, confirmed))
     timed = {side.name: _describe_baseline(side, measured.theirs) for side in measured.baselines}
     failed = {name: BaselineTimes(failed=reason) for name, reason in measured.failed.items()}
     return replace(
