@@ -118,11 +118,13 @@ def test_times_of_cpus_do_not_enter_the_leaderboard() -> None:
     assert (last.correct, last.timed, last.fast_at[1], last.median) == (2, 0, None, None)
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=5))
+@given(st.lists(st.floats(0, 1), min_size=5, max_size=5))
 def test_the_interval_of_a_mean_is_that_of_all_resamples(values: list[float]) -> None:
     assume(set(values) not in ({0.0}, {1.0}))
     found = e.estimate_mean(values)
     assert found
+    assert found.low is not None
+    assert found.high is not None
     everything = np.array([statistics.fmean(draw) for draw in product(values, repeat=len(values))])
     below, above = (everything < found.low - 1e-9).mean(), (everything > found.high + 1e-9).mean()
     # 2000 resamples, not all of them: the ends lie between the 1 and 4.5 % quantiles of all.
@@ -148,9 +150,11 @@ def test_intervals_hold_the_value_and_narrow_with_problems() -> None:
         last = summarise_by_category(rows)[-1]
         for found in (last.pass_at[1], last.geometric_mean, last.median):
             assert found
-            assert found.low <= found.value <= found.high
+            assert found.interval
+            assert found.interval[0] <= found.value <= found.interval[1]
         assert last.pass_at[1]
-        return last.pass_at[1].high - last.pass_at[1].low
+        assert last.pass_at[1].interval
+        return last.pass_at[1].interval[1] - last.pass_at[1].interval[0]
 
     assert width(100) < width(20) < 1
     assert width(100) == pytest.approx(2 * 1.96 * math.sqrt(0.25 / 100), rel=0.15)
@@ -162,3 +166,22 @@ def test_where_all_agree_there_is_doubt_left(value: float, bound: float) -> None
     assert found
     assert found.value == value
     assert (found.low, found.high) == pytest.approx(sorted((value, bound)), rel=1e-4)
+
+
+@pytest.mark.parametrize("problems", range(1, 5))
+def test_few_problems_have_no_interval(problems: int) -> None:
+    rows = [row(f"{n}_p", verdict, speed=2.0) for n in range(problems) for verdict in ("CORRECT", "WRONG")]
+    last = summarise_by_category(rows, ks=(1, 2))[-1]
+    figures = [*last.pass_at.values(), *last.fast_at.values(), last.geometric_mean, last.median]
+    assert [found.interval for found in figures if found] == [None] * 6
+
+
+def test_samples_are_drawn_again_too() -> None:
+    """Each problem has one right sample of two: no resample of problems alone would ever be off one half."""
+    rows = [row(f"{n}_p", verdict) for n in range(50) for verdict in ("CORRECT", "WRONG")]
+    found = summarise_by_category(rows, ks=(1,))[-1].pass_at[1]
+    assert found
+    assert found.interval
+    # The mean of 50 shares that are 0, 1/2 or 1 with the chances 1/4, 1/2, 1/4.
+    half = 1.96 * math.sqrt(1 / 8 / 50)
+    assert found.interval == pytest.approx((0.5 - half, 0.5 + half), abs=0.015)

@@ -57,15 +57,22 @@ def test_levels_are_categories_in_order(run: Path) -> None:
     assert [row[1].value for row in found["fast_categories"].rows] == [1.0, 0.5, pytest.approx(2.5 / 3)]
 
 
-def test_problems_stand_in_their_order_without_the_degenerate(run: Path) -> None:
+def test_suites_never_mix(run: Path) -> None:
     add(run, "13_gemm_allreduce", "1", timed=timing(1.5))
+    report = Report.of([run])
     found = tables(run)
-    assert [row[0] for row in texts(found["speedups"])] == ["13_gemm_allreduce", RELU, HINGE, CONV]
-    board = dict(
-        zip([column.name for column in found["leaderboard"].columns], texts(found["leaderboard"])[0], strict=True)
-    )
-    assert (board["problems"], board["samples"], board["right"]) == ("4", "5", "4")
-    (notice,) = Report.of([run]).notices
+    assert "leaderboard" not in found
+    for suite, problems, counts in (
+        ("kernelbench", [RELU, HINGE, CONV], ("3", "4", "3")),
+        ("parallel", ["13_gemm_allreduce"], ("1", "1", "1")),
+    ):
+        assert [row[0] for row in texts(found[f"speedups_{suite}"])] == problems
+        table = found[f"leaderboard_{suite}"]
+        board = dict(zip([column.name for column in table.columns], texts(table)[0], strict=True))
+        assert (board["problems"], board["samples"], board["right"]) == counts
+        assert report.sections[f"leaderboard_{suite}"].title == f"Leaderboard: suite {suite}"
+    assert "of 2 suites" in report.subtitle
+    (notice,) = report.notices
     assert notice.startswith(f"1 samples are of degenerate problems ({CONSTANT})")
 
 

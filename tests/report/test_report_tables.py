@@ -1,12 +1,13 @@
 """What the tables say of runs whose outcome is known."""
 
 import json
+import re
 from pathlib import Path
 
 from helpers.made import add, timing
 from pkb.problems.suite import find_suite
 from pkb.report import Report
-from pkb.report.cells import Table, format_duration, format_ratio
+from pkb.report.cells import Table
 from pkb.report.sections.speedups import find_fastest
 
 
@@ -33,11 +34,81 @@ def test_the_leaderboard_ranks_by_fast_then_right(tmp_path: Path) -> None:
     assert "model" not in names, "it would only repeat the runs' names"
 
 
+COLLECTIVES = ["1_allreduce", "2_allgather", "3_broadcast", "4_reduce", "5_scatter", "6_gather", "7_reducescatter"]
+
+
+def make_ranking(folder: Path, **runs: int) -> list[list[str]]:
+    """Return run, problems and pass@1 of a leaderboard whose runs have so many problems, the first half right."""
+    for run, count in runs.items():
+        for number, problem in enumerate(COLLECTIVES[:count]):
+            add(folder / run, problem, "1", "CORRECT" if number < (count + 1) // 2 else "WRONG")
+    board = tables(*(folder / run for run in runs))["leaderboard"]
+    names = [column.name for column in board.columns]
+    return [[row[names.index(name)] for name in ("run", "problems", "pass@1")] for row in texts(board)]
+
+
+def test_a_run_of_one_problem_is_not_ranked_above_others(tmp_path: Path) -> None:
+    ranking = make_ranking(tmp_path, one=1, seven=7)
+    assert [row[:2] for row in ranking] == [["seven", "7"], ["one", "1 of 7, not ranked"]]
+    assert ranking[1][2] == "100 %", "a single problem has no interval"
+    assert "own problems" in Report.of([tmp_path / "one", tmp_path / "seven"]).sections["leaderboard"].note
+    categories = tables(tmp_path / "one", tmp_path / "seven")["categories"]
+    assert [column.name for column in categories.columns] == ["category", "one (not ranked)", "seven"]
+
+
+def test_runs_are_compared_on_the_problems_that_they_share(tmp_path: Path) -> None:
+    """Of the first five problems, `seven` has four right, and `five` three."""
+    ranking = make_ranking(tmp_path, five=5, seven=7)
+    assert [row[:2] for row in ranking] == [["seven", "7"], ["five", "5 of 7"]]
+    assert [row[2].split(" (")[0] for row in ranking] == ["80 %", "60 %"]
+    note = Report.of([tmp_path / "five", tmp_path / "seven"]).sections["leaderboard"].note
+    assert note.startswith("2 runs are compared on the 5 problems that all of them have.")
+
+
+def test_runs_without_a_common_problem_are_not_ranked_together(tmp_path: Path) -> None:
+    add(tmp_path / "a", "1_allreduce", "1")
+    add(tmp_path / "a", "2_allgather", "1", "WRONG")
+    add(tmp_path / "b", "3_broadcast", "1")
+    board = texts(tables(tmp_path / "a", tmp_path / "b")["leaderboard"])
+    assert [row[0] for row in board] == ["a", "b"]
+    assert "1 of 3, not ranked" in board[1]
+
+
+def test_no_interval_is_printed_of_few_problems_or_without_width(tmp_path: Path) -> None:
+    for problem in COLLECTIVES:
+        add(tmp_path / "few" if problem in COLLECTIVES[:4] else tmp_path / "many", problem, "1", "WRONG")
+    for problem in COLLECTIVES:
+        for run in ("few", "many"):
+            for sample, verdict in (("1", "WRONG"), ("2", "CORRECT")):
+                if run == "many" or problem in COLLECTIVES[:4]:
+                    add(tmp_path / run, problem, sample, verdict, timing(2.0) if verdict == "CORRECT" else None)
+    for run in ("few", "many"):
+        shown = [cell for table in tables(tmp_path / run).values() for row in texts(table) for cell in row]
+        assert not [cell for cell in shown if re.search(r"% \((\d+)-\1\)", cell)]
+    few = " ".join(cell for row in texts(tables(tmp_path / "few")["leaderboard"]) for cell in row)
+    assert "50 %" in few
+    assert "(" not in few
+    many = " ".join(cell for row in texts(tables(tmp_path / "many")["leaderboard"]) for cell in row)
+    assert re.search(r"50 % \(\d+-\d+\)", many)
+
+
+def test_cpu_times_are_labelled_wherever_they_are(tmp_path: Path) -> None:
+    for run, speed in (("before", 0.004), ("after", 0.003)):
+        add(tmp_path / run, "1_allreduce", "1", timed=timing(speed), platform="cpu")
+    report = Report.of([tmp_path / "before", tmp_path / "after"])
+    report.write(tmp_path, ["md"], find_suite("parallel"))
+    lines = (tmp_path / "report.md").read_text().splitlines()
+    timed = [line for line in lines if re.search(r"\dx \(", line)]
+    assert len(timed) >= 3
+    assert all("CPU times" in line for line in timed)
+    assert not [line for line in lines if "0.00" in line.replace("0.004", "").replace("0.003", "")]
+
+
 def test_a_share_over_fewer_problems_says_so(tmp_path: Path) -> None:
     for sample in "123":
         add(tmp_path, "1_allreduce", sample)
     add(tmp_path, "2_allgather", "1", "WRONG")
-    assert texts(tables(tmp_path)["leaderboard"])[0][-2:] == ["50 % (0-100)", "100 % (21-100) over 1"]
+    assert texts(tables(tmp_path)["leaderboard"])[0][-2:] == ["50 %", "100 % over 1"]
 
 
 def test_cpu_times_never_enter_the_leaderboard(tmp_path: Path) -> None:
@@ -89,7 +160,7 @@ def test_times_that_differ_in_more_than_the_kernel_are_not_compared(tmp_path: Pa
         add(before, problem, "1", timed=timing(1.0), platform="cpu" if platform == "cpu" else "gpus")
         add(after, problem, "1", timed=timing(2.0), platform=platform)
     assert [row[1:3] + row[-1:] for row in texts(tables(before, after)["comparison"])] == [
-        ["better", "2.00", ""],
+        ["better", "2.00x", ""],
         ["same", "", "platform gpus / shared-gpu"],
         ["same", "", ""],
     ]
@@ -98,7 +169,7 @@ def test_times_that_differ_in_more_than_the_kernel_are_not_compared(tmp_path: Pa
 def test_a_difference_within_the_margin_is_noise(tmp_path: Path) -> None:
     add(tmp_path / "a", "1_allreduce", "1", timed=timing(1.0, noise=0.0001))
     add(tmp_path / "b", "1_allreduce", "1", timed=timing(1.01, noise=0.0001))
-    assert texts(tables(tmp_path / "a", tmp_path / "b")["comparison"])[0][1:3] == ["noise", "1.01"]
+    assert texts(tables(tmp_path / "a", tmp_path / "b")["comparison"])[0][1:3] == ["noise", "1.01x"]
 
 
 def test_only_two_runs_are_compared(tmp_path: Path) -> None:
@@ -128,25 +199,6 @@ def test_categories_stand_in_the_problems_order(tmp_path: Path) -> None:
     table = tables(tmp_path / "a", tmp_path / "b")["categories"]
     assert [row[0] for row in texts(table)] == ["Collective Primitive", "Tensor Parallel", "all"]
     assert [cell.value for cell in table.rows[0][1:]] == [None, 1.0]
-
-
-def test_figures_are_short() -> None:
-    assert [format_ratio(value) for value in (0.000456, 0.0123, 0.5, 1.005, 9.949, 12.34, 345.6)] == [
-        "0.00046",
-        "0.012",
-        "0.50",
-        "1.00",
-        "9.95",
-        "12.3",
-        "346",
-    ]
-    assert [format_duration(us) for us in (0.5, 12.345, 999.4, 999.6, 1234567)] == [
-        "0.500 us",
-        "12.3 us",
-        "999 us",
-        "1.00 ms",
-        "1.23 s",
-    ]
 
 
 def in_turns(run: Path, problem: str, sample: str, *speeds: float | str) -> None:

@@ -1,8 +1,11 @@
-"""Figures with their 95 % intervals, by bootstrap over problems: as if the suite had drawn other problems."""
+"""Figures with their 95 % intervals, by bootstrap: as if the suite had drawn other problems, and models other samples.
+
+Fewer than LEAST_PROBLEMS problems say too little about others: their figures have no interval.
+"""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +13,8 @@ from numpy.typing import NDArray
 
 from pkb.base.resampling import RESAMPLES, compute_weighted_medians, draw_counts, find_interval
 
+LEAST_PROBLEMS = 5
+"""The least number of problems whose figure has an interval."""
 _MOST_AT_ONCE = 1 << 22
 """The most weights that are held in memory at a time."""
 _Z = statistics.NormalDist().inv_cdf(0.975)
@@ -18,23 +23,44 @@ _Z = statistics.NormalDist().inv_cdf(0.975)
 @dataclass(frozen=True, slots=True)
 class Estimate:
     value: float
-    low: float
-    high: float
+    low: float | None
+    """None, as `high`, for fewer than LEAST_PROBLEMS problems."""
+    high: float | None
     problems: int
     """The number of problems behind the figure."""
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
-def estimate_mean(values: Sequence[float]) -> Estimate | None:
-    """Return the mean of shares, one per problem; None without any."""
+
+def estimate_mean(values: Sequence[float], redraw: Callable[[NDArray], NDArray] | None = None) -> Estimate | None:
+    """Return the mean of shares, one per problem; None without any.
+
+    `redraw` returns the shares of problems, by their places in `values`, for samples that are drawn again too. Without
+    it problems of two samples, of which one is right in each, would all agree on one half.
+    """
     if not values:
         return None
+    if len(values) < LEAST_PROBLEMS:
+        return Estimate(statistics.fmean(values), None, None, len(values))
     # Where all problems agree, a bootstrap knows no doubt; Wilson's interval does.
     if set(values) in ({0.0}, {1.0}):
         doubt = _Z**2 / (len(values) + _Z**2)
         low, high = (0.0, doubt) if values[0] == 0 else (1 - doubt, 1.0)
         return Estimate(values[0], low, high, len(values))
-    means = draw_counts(len(values)) @ np.asarray(values) / len(values)
+    if redraw is None:
+        means = draw_counts(len(values)) @ np.asarray(values) / len(values)
+    else:
+        means = _resample_twice(len(values), redraw)
     return _make_estimate(statistics.fmean(values), means, len(values))
+
+
+def _resample_twice(problems: int, redraw: Callable[[NDArray], NDArray]) -> NDArray:
+    """Return the mean of each resample of problems whose samples are drawn again as well."""
+    draws = np.random.default_rng(0)
+    sizes = [len(part) for part in np.array_split(np.empty(RESAMPLES), 1 + RESAMPLES * problems // _MOST_AT_ONCE)]
+    return np.concatenate([redraw(draws.integers(0, problems, (size, problems))).mean(axis=1) for size in sizes])
 
 
 def estimate_geometric_mean(values: Mapping[str, Sequence[float]]) -> Estimate | None:
@@ -62,4 +88,6 @@ def estimate_median(values: Mapping[str, Sequence[float]]) -> Estimate | None:
 
 
 def _make_estimate(value: float, resampled: NDArray, problems: int) -> Estimate:
+    if problems < LEAST_PROBLEMS:
+        return Estimate(value, None, None, problems)
     return Estimate(value, *find_interval(resampled), problems)

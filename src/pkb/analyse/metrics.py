@@ -1,10 +1,13 @@
 """pass@k, fast_p@k and fast_p by turn. A verdict of ENVIRONMENT is never counted."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, inf
 from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pkb.analyse.estimates import Estimate, estimate_mean
 from pkb.row import Row
@@ -53,7 +56,27 @@ def count_fast(rows: Iterable[Row], p: float, plain: bool = False) -> dict[str, 
 
 def estimate_at_k(tallies: dict[str, Tally], k: int) -> Estimate | None:
     """Return the mean of pass@k over problems that have k samples or more; None where none has."""
-    return estimate_mean([compute_pass_at_k(t.n, t.good, k) for t in tallies.values() if t.n >= k])
+    kept = [tally for tally in tallies.values() if tally.n >= k]
+    redraw = _make_redraw(kept, k) if any(tally.n > 1 for tally in kept) else None
+    return estimate_mean([compute_pass_at_k(tally.n, tally.good, k) for tally in kept], redraw)
+
+
+def _make_redraw(tallies: Sequence[Tally], k: int) -> Callable[[NDArray], NDArray]:
+    """Return a function that draws the samples of problems again, and returns pass@k of each."""
+    draws = np.random.default_rng(1)
+    counts, goods = np.array([tally.n for tally in tallies]), np.array([tally.good for tally in tallies])
+    sizes = sorted({tally.n for tally in tallies})
+    # One table for all numbers of samples, one behind the other.
+    values = np.array([compute_pass_at_k(n, good, k) for n in sizes for good in range(n + 1)])
+    starts = dict(zip(sizes, np.cumsum([0, *(n + 1 for n in sizes[:-1])]), strict=True))
+    offsets = np.array([starts[tally.n] for tally in tallies])
+
+    def redraw(chosen: NDArray) -> NDArray:
+        again = draws.binomial(counts[chosen], (goods / counts)[chosen])
+        found: NDArray = values[offsets[chosen] + again]
+        return found
+
+    return redraw
 
 
 def compute_fast_p_curve(rows: Iterable[Row], ps: Sequence[float], plain: bool = False) -> list[float | None]:

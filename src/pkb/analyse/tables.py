@@ -1,9 +1,10 @@
 """The tables of a report, as data."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pkb.analyse.coverage import find_coverage
 from pkb.analyse.estimates import Estimate, estimate_geometric_mean, estimate_median
 from pkb.analyse.metrics import count_correct, count_fast, estimate_at_k
 from pkb.record import Pace, Verdict
@@ -51,6 +52,13 @@ class Standing:
     backend: str
     inputs: str
     """For KernelBench's tasks: sound or published."""
+    suite: str
+    ranked: bool
+    """Whether the summary is over the problems that all ranked runs share; else it is over the run's own."""
+    covered: int
+    """The number of problems that the run has samples of."""
+    known: int
+    """The number of problems that any run of the suite has samples of."""
     summary: Summary
 
 
@@ -67,17 +75,27 @@ class FailureCount:
 def make_leaderboard(
     rows: Iterable[Row], ks: Sequence[int] = KS, p: float = 1.0, plain: bool = False
 ) -> list[Standing]:
-    """Return a line per run and category, each run's line over all categories last. CPU times do not enter it."""
-    runs: dict[str, list[Row]] = {}
+    """Return a line per suite, run and category, each run's line over all categories last.
+
+    Runs are compared on the problems that they share (`pkb.analyse.coverage`). CPU times do not enter.
+    """
+    suites: dict[str, list[Row]] = {}
     for row in rows:
-        runs.setdefault(row.run, []).append(row if row.comparable else _drop_times(row))
-    return [standing for found in runs.values() for standing in _rank_run(found, ks, p, plain)]
+        suites.setdefault(row.suite, []).append(row if row.comparable else _drop_times(row))
+    return [standing for found in suites.values() for standing in _rank_suite(found, ks, p, plain)]
 
 
-def _rank_run(rows: list[Row], ks: Sequence[int], p: float, plain: bool) -> list[Standing]:
-    first, backend = rows[0], "+".join(sorted({row.backend for row in rows}))
-    summaries = summarise_by_category(rows, ks, p, plain)
-    return [Standing(first.run, first.model, backend, first.inputs, one) for one in summaries]
+def _rank_suite(rows: list[Row], ks: Sequence[int], p: float, plain: bool) -> Iterator[Standing]:
+    coverage = find_coverage(rows)
+    runs: dict[str, list[Row]] = {run: [] for run in coverage.by_run}
+    for row in coverage.select(rows):
+        runs[row.run].append(row)
+    first = {row.run: row for row in reversed(rows)}
+    for run, found in runs.items():
+        backend = "+".join(sorted({row.backend for row in found}))
+        place = (first[run].model, backend, first[run].inputs, first[run].suite, run in coverage.ranked)
+        counts = (len(coverage.by_run[run]), len(coverage.problems))
+        yield from (Standing(run, *place, *counts, one) for one in summarise_by_category(found, ks, p, plain))
 
 
 def summarise_by_category(

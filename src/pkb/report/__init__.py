@@ -69,7 +69,10 @@ class Report:
         problems = len({row.problem for row in self.rows})
         worlds = {f"{row.platform} at {row.world} ranks in {row.dtype}" for row in self.rows}
         places = ", ".join(sorted(worlds)) if len(worlds) <= 3 else f"{len(worlds)} settings"
-        return f"{len(self.rows)} samples of {problems} problems in {', '.join(self.data.runs)}; judged on {places}."
+        suites = len({row.suite for row in self.rows})
+        split = f" of {suites} suites, which have tables of their own," if suites > 1 else ""
+        counts = f"{len(self.rows)} samples of {problems} problems{split}"
+        return f"{counts} in {', '.join(self.data.runs)}; judged on {places}."
 
     @property
     def origin(self) -> str:

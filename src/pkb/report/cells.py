@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pkb.analyse import Estimate, Row
+from pkb.display import format_ratio, format_speedup
 
 
 class TableCell(NamedTuple):
@@ -33,26 +34,6 @@ class Table:
     """Whether the last row summarises all others."""
 
 
-def format_speedup(row: Row) -> str:
-    """Return a sample's speed-up with its interval; empty without one."""
-    if row.speedup is None or row.low is None or row.high is None:
-        return ""
-    return f"{format_ratio(row.speedup)} ({format_ratio(row.low)}-{format_ratio(row.high)})"
-
-
-def format_ratio(value: float) -> str:
-    if value >= 9.95:
-        return f"{value:.3g}"
-    return f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
-
-
-def format_duration(us: float | None) -> str:
-    if us is None:
-        return ""
-    size, unit = (1e6, "s") if us >= 999500 else (1e3, "ms") if us >= 999.5 else (1, "us")
-    return f"{us / size:#.3g}".removesuffix(".") + f" {unit}"
-
-
 def make_text_cell(text: str) -> TableCell:
     return TableCell(text, text or None)
 
@@ -71,16 +52,17 @@ def make_share_estimate_cell(estimate: Estimate | None, problems: int | None = N
         return TableCell("")
     fewer = problems is not None and estimate.problems < problems
     over = f" over {estimate.problems}" if fewer else ""
-    interval = f"({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
-    return TableCell(f"{100 * estimate.value:.0f} % {interval}{over}", estimate.value)
+    interval = " ({:.0f}-{:.0f})".format(*(100 * end for end in estimate.interval)) if estimate.interval else ""
+    return TableCell(f"{100 * estimate.value:.0f} %{interval}{over}", estimate.value)
 
 
 def make_ratio_estimate_cell(estimate: Estimate | None) -> TableCell:
     """Return a ratio with its interval."""
     if estimate is None:
         return TableCell("")
-    interval = f"({format_ratio(estimate.low)}-{format_ratio(estimate.high)})"
-    return TableCell(f"{format_ratio(estimate.value)} {interval}", estimate.value)
+    if estimate.interval is None:
+        return TableCell(format_ratio(estimate.value), estimate.value)
+    return TableCell(format_speedup(estimate.value, *estimate.interval), estimate.value)
 
 
 def drop_empty_columns(table: Table) -> Table:

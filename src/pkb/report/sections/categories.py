@@ -18,7 +18,7 @@ def make_section(data: ReportData) -> Section:
 def make_category_table(data: ReportData, find_figure: Callable[[Summary], Estimate | None]) -> Table:
     """Return a heat map of one figure, with a line per category, a column per run, and a line over all categories."""
     found = {(one.summary.category, one.run): find_figure(one.summary) for one in data.standings}
-    columns = [Column("category"), *(Column(run, True) for run in data.runs)]
+    columns = [Column("category"), *(Column(data.coverage.label(run), True) for run in data.runs)]
     rows = [
         [make_text_cell(name), *(make_share_estimate_cell(found.get((name, run))) for run in data.runs)]
         for name in [*data.categories, ALL]

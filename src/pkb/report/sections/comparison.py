@@ -4,12 +4,11 @@ from dataclasses import asdict
 
 from pkb.analyse import Comparison, Row, compare_runs
 from pkb.analyse.estimates import estimate_geometric_mean
+from pkb.display import format_ratio
 from pkb.report.cells import (
     Column,
     Table,
     TableCell,
-    format_ratio,
-    format_speedup,
     make_ratio_estimate_cell,
     make_text_cell,
 )
@@ -49,7 +48,7 @@ def _make_cells(one: Comparison) -> list[TableCell]:
 def _make_outcome_cell(row: Row | None) -> TableCell:
     if row is None:
         return TableCell("")
-    return TableCell(f"{row.verdict} {format_speedup(row)}".strip(), row.verdict, row)
+    return TableCell(f"{row.verdict} {row.format_speedup()}".strip(), row.verdict, row)
 
 
 def _count_changes(found: list[Comparison]) -> str:

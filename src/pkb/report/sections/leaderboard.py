@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from pkb.analyse import ALL, Estimate, Standing
+from pkb.analyse import ALL, Coverage, Estimate, Standing
 from pkb.analyse.tables import KS
 from pkb.report.cells import (
     Column,
@@ -28,7 +28,7 @@ def make_section(data: ReportData) -> Section:
         Column("run"),
         Column("model"),
         Column("backend"),
-        Column("problems", True),
+        Column("problems", True, "of those that any run has samples of"),
         Column("samples", True, "without ENVIRONMENT, and without degenerate problems"),
         Column("right", True),
         *(Column(f"pass@{k}", True, f"the chance that one of {k} is right") for k in KS),
@@ -37,16 +37,26 @@ def make_section(data: ReportData) -> Section:
         Column("median", True, "of the speed-ups"),
     ]
     note = (
-        f"Ranked by fast_{p:g}@1, then pass@1; {INTERVALS}. @k is over the problems that have k samples. "
-        "Times taken on CPUs do not enter. Runs with published inputs come last."
+        f"{_describe_coverage(data.coverage)}Ranked by fast_{p:g}@1, then pass@1; {INTERVALS}. @k is over the problems "
+        "that have k samples. CPU times do not enter. Runs with published inputs come last."
     )
     table = drop_empty_columns(Table(columns, [_make_cells(one) for one in ranked]))
     return Section("Leaderboard", note, table, figures=[asdict(one) for one in data.standings])
 
 
-def _make_sort_key(standing: Standing) -> tuple[bool, float, float]:
+def _describe_coverage(coverage: Coverage) -> str:
+    if len(coverage.by_run) < 2:
+        return ""
+    ranked, shared = len(coverage.ranked), len(coverage.shared)
+    left = "; runs that share too few with these are listed below, on their own problems, and not ranked"
+    return f"{ranked} runs are compared on the {shared} problems that all of them have" + (
+        f"{left}. " if ranked < len(coverage.by_run) else ". "
+    )
+
+
+def _make_sort_key(standing: Standing) -> tuple[bool, bool, float, float]:
     fast, right = standing.summary.fast_at[1], standing.summary.pass_at[1]
-    return standing.inputs != PUBLISHED, _find_value(fast), _find_value(right)
+    return standing.ranked, standing.inputs != PUBLISHED, _find_value(fast), _find_value(right)
 
 
 def _find_value(estimate: Estimate | None) -> float:
@@ -56,7 +66,10 @@ def _find_value(estimate: Estimate | None) -> float:
 def _make_cells(standing: Standing) -> list[TableCell]:
     summary, model = standing.summary, "" if standing.model == standing.run else standing.model
     names = map(make_text_cell, (standing.run, model, standing.backend))
-    counts = map(make_count_cell, (summary.problems, summary.samples, summary.correct))
+    rank = "" if standing.ranked else ", not ranked"
+    of_all = f" of {standing.known}" if standing.covered < standing.known else ""
+    covered = TableCell(f"{standing.covered}{of_all}{rank}", standing.covered)
+    counts = [covered, *map(make_count_cell, (summary.samples, summary.correct))]
     estimates = [*summary.pass_at.values(), *summary.fast_at.values()]
     shares = [make_share_estimate_cell(estimate, summary.problems) for estimate in estimates]
     ratios = map(make_ratio_estimate_cell, (summary.geometric_mean, summary.median))

@@ -1,13 +1,12 @@
 """The fastest right sample of each problem and run. The page draws these among the samples, where they are filtered."""
 
 from pkb.analyse import Row, list_timed_rows
+from pkb.display import CPU_TIMES, format_duration
 from pkb.report.cells import (
     Column,
     Table,
     TableCell,
     drop_empty_columns,
-    format_duration,
-    format_speedup,
     make_text_cell,
 )
 from pkb.report.data import ReportData, group_by_run
@@ -37,10 +36,10 @@ def _make_cells(row: Row) -> list[TableCell]:
         TableCell(row.problem, row.number, row),
         make_text_cell(row.run),
         make_text_cell(row.sample),
-        TableCell(format_speedup(row), row.speedup),
+        TableCell(row.format_speedup(), row.speedup),
         make_text_cell(row.pace),
         TableCell(format_duration(row.reference_us), row.reference_us),
         TableCell(format_duration(row.candidate_us), row.candidate_us),
         TableCell("" if row.percent is None else f"{row.percent:.3g}", row.percent),
-        make_text_cell(row.platform if row.comparable else "CPU times"),
+        make_text_cell(row.platform if row.comparable else CPU_TIMES),
     ]
