@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pkb.base.printable import clean_line
+from pkb.display import CPU_TIMES, format_duration, format_speedup
 
 if TYPE_CHECKING:
     from pkb.judge.profiling.ncu import KernelCounters
@@ -73,29 +74,19 @@ def format_details(record: "Record") -> list[str]:
 def _format_speedups(record: "Record") -> list[str]:
     if not record.timing:
         return []
-    from pkb.report.cells import format_duration
-
     timing = record.timing
-    clock = "" if record.environment.comparable_times else ", CPU times"
+    clock = "" if record.environment.comparable_times else f", {CPU_TIMES}"
     times = f"{format_duration(timing.candidate_us)} against {format_duration(timing.reference_us)}"
     lines = [
-        f"{record.pace}: {format_speedup(timing.speedup, timing.interval)} as fast as the reference, {times}{clock}"
+        f"{record.pace}: {format_speedup(timing.speedup, *timing.interval)} as fast as the reference, {times}{clock}"
     ]
     for name, one in timing.baselines.items():
         if one.failed or one.speedup is None or one.interval is None:
             lines.append(f"{name}: not timed: {one.failed}")
         else:
             stored = ", stored times" if one.stored else ""
-            lines.append(f"{one.pace}: {format_speedup(one.speedup, one.interval)} as fast as {name}{stored}{clock}")
+            lines.append(f"{one.pace}: {format_speedup(one.speedup, *one.interval)} as fast as {name}{stored}{clock}")
     return lines
-
-
-def format_speedup(speedup: float, interval: tuple[float, float]) -> str:
-    """Return a speed-up with its interval."""
-    from pkb.report.cells import format_ratio
-
-    low, high = map(format_ratio, interval)
-    return f"{format_ratio(speedup)}x ({low}-{high})"
 
 
 def format_profile(profile: "ProfileSummary") -> list[str]:

@@ -8,6 +8,7 @@ import typer
 
 from pkb.cli import _options as o
 from pkb.cli._messages import exit_interrupted, print_skipped
+from pkb.display import format_speedup
 from pkb.errors import UsageError
 from pkb.judge.worlds.prestart import start_nursery
 from pkb.protocol.compile_modes import COMPILE_OPTIONS, EAGER, mode_of, parse_modes
@@ -111,8 +112,8 @@ def _describe_times(times: dict[str, Any], comparable: bool) -> str:
     line = f"{times['us']:.4g} us ({low:.4g}-{high:.4g}){clock}"
     if "over_eager" not in times:
         return line
-    low, high = times["over_eager"]["interval"]
-    speed = f"{times['over_eager']['speedup']:.2f} ({low:.2f}-{high:.2f}) times as fast as eager"
+    over = times["over_eager"]
+    speed = f"{format_speedup(over['speedup'], *over['interval'])} as fast as eager"
     return f"{line}, {speed}, compiled in {times['compile_s']:.1f} s"
 
 

@@ -49,10 +49,12 @@ function colourWord(word, className = "") {
   return el("span", { class: `${className} ${Object.hasOwn(TONES, word) ? TONES[word] : ""}`.trim() }, word);
 }
 
-function formatRatio(value) {
+function formatFigure(value) {
   if (value >= 9.95) return String(Number(value.toPrecision(3)));
   return value >= 0.0995 ? value.toFixed(2) : String(Number(value.toPrecision(2)));
 }
+
+const formatRatio = (value) => `${formatFigure(value)}x`;
 
 function formatDuration(us) {
   const [size, unit] = us >= 999500 ? [1e6, "s"] : us >= 999.5 ? [1e3, "ms"] : [1, "us"];
@@ -61,7 +63,8 @@ function formatDuration(us) {
 
 function formatSpeedup(sample) {
   if (sample.speedup === null) return "";
-  return `${formatRatio(sample.speedup)} (${formatRatio(sample.low)}-${formatRatio(sample.high)})`;
+  const interval = `(${formatFigure(sample.low)}-${formatFigure(sample.high)})`;
+  return `${formatRatio(sample.speedup)} ${interval}${sample.comparable ? "" : ", CPU times"}`;
 }
 
 const isTimed = (sample) => sample.verdict === "CORRECT" && sample.speedup !== null && !sample.degenerate;
