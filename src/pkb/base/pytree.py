@@ -10,6 +10,10 @@ from pkb.base.tensors import COMPARABLE
 _MOST = 1 << 63
 """Numbers below this one can be sent as plain values; others, and NaN, cannot."""
 _MOST_DEPTH, _MOST_TEXT = 12, 200
+MOST_TENSORS, MOST_PARTS = 1024, 2000
+"""Of one result: no problem has nearly as many."""
+_MOST_COUNTED = 1 << 20
+"""Parts are counted up to here: containers that hold each other may have more than could ever be counted."""
 
 Form = Any
 """The shape of a nested result as plain JSON: where tensors stand (by number) and what else is there."""
@@ -62,6 +66,25 @@ def take_apart(tree: Any, leaves: list[Tensor], depth: int = 0) -> Form:
     if tree is None or isinstance(tree, bool | str) or (isinstance(tree, int | float) and abs(tree) < _MOST):
         return {"value": tree}
     return {"other": f"{type(tree).__name__} {tree}" if isinstance(tree, float) else type(tree).__name__}
+
+
+def describe_excess(tree: Any) -> str | None:
+    """Return what a result is, if it has more tensors or other parts than are looked at; None otherwise."""
+    tensors, parts, left = 0, 0, [iter([tree])]
+    while left and parts < _MOST_COUNTED:
+        for value in left[-1]:
+            parts, tensors = parts + 1, tensors + isinstance(value, Tensor)
+            if type(value) in (list, tuple, dict) and len(left) <= _MOST_DEPTH:
+                left.append(iter([*value.values()] if type(value) is dict else value))
+                break
+            if parts >= _MOST_COUNTED:
+                break
+        else:
+            left.pop()
+    if tensors <= MOST_TENSORS and parts <= MOST_PARTS:
+        return None
+    count = f"{tensors} tensors" if tensors > MOST_TENSORS else f"{parts} parts"
+    return f"{type(tree).__name__} with {count}{' or more' if left else ''}"
 
 
 def describe_kind(tensor: Tensor) -> str:

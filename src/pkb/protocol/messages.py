@@ -8,7 +8,7 @@ has a type of `pkb.protocol.bounds`, which says how long, how large or how deep 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pkb.base.pytree import list_form_tensors
+from pkb.base.pytree import MOST_TENSORS, list_form_tensors
 from pkb.base.schema import AtMost, SchemaError, dump, parse
 from pkb.problems.size import Size
 from pkb.protocol import bounds as b
@@ -119,7 +119,7 @@ class ResultReport:
 
     form: b.Form
     """The nesting of the result (`pkb.base.pytree`)."""
-    leaves: Annotated[list[LeafReport], AtMost(1024)]
+    leaves: Annotated[list[LeafReport], AtMost(MOST_TENSORS)]
     changed: Annotated[list[b.Name], AtMost(256)]
     """Arguments that the call changed without leave."""
 

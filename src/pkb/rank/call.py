@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pkb.base.pytree import Form, describe_kind, is_plain, iterate_tensors, map_tensors, take_apart
+from pkb.base.pytree import Form, describe_excess, describe_kind, is_plain, iterate_tensors, map_tensors, take_apart
 from pkb.base.tensors import view_bytes
 from pkb.problems.case import Case
 from pkb.problems.problem import Problem
@@ -71,6 +71,8 @@ class Call:
 
     def list_leaves(self, output: Any) -> tuple[Form, list[Tensor]]:
         """Return the form and tensors of all that counts as output, arguments changed in place included."""
+        if excess := describe_excess(output):
+            return [{"other": excess}], []
         returned: list[Tensor] = []
         names = self.problem.arguments
         mutated = {name: self.args[names.index(name)] for name in self.problem.mutates}

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pkb.base.pytree import find_oddity, iterate_tensors, map_tensors
+from pkb.base.pytree import MOST_TENSORS, find_oddity, iterate_tensors, map_tensors
 from pkb.platforms import Platform
 from pkb.protocol.messages import BlockTimes
 from pkb.rank.call import Call
@@ -111,7 +111,9 @@ def poison(results: Any, device: torch.device) -> None:
 
     The next result is likely to lie there: what a call does not write stays wrong.
     """
-    _poison([tensor.nbytes for tensor in iterate_tensors(results)], device)
+    # More tensors are refused in any case.
+    few = itertools.islice(iterate_tensors(results), MOST_TENSORS)
+    _poison([tensor.nbytes for tensor in few], device)
 
 
 def _poison(sizes: Sequence[int], device: torch.device) -> None:

@@ -36,6 +36,13 @@ def shadow(tensor):
     return tensor
 
 
+def hold_each_other(tensor):
+    held = [tensor]
+    for _ in range(10):
+        held = [held] * 100
+    return held
+
+
 def solution(tensor):
     total = tensor.clone()
     dist.all_reduce(total)
@@ -86,6 +93,9 @@ def test_are_read_rightly(judge: Judge, result: str) -> None:
         ("total.numpy()", "form", "an object of type ndarray where the reference returns a tensor"),
         ("float('nan')", "form", "an object of type float nan where the reference returns a tensor"),
         ("10 ** 4000", "form", "an object of type int where the reference returns a tensor"),
+        ("[torch.empty(0)] * 300_000", "form", "an object of type list with 300000 tensors where the reference"),
+        ("[[0] * 50] * 50", "form", "an object of type list with 2551 parts where the reference returns a tensor"),
+        ("hold_each_other(total)", "form", "tensors or more where the reference returns a tensor"),
         ("iter([total])", "form", "an object of type list_iterator where the reference returns a tensor"),
     ],
 )
