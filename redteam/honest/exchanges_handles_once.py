@@ -2,6 +2,7 @@
 tries: shares memory by files of its own, exchanges their names as objects once for each shape, and calls libc by ctypes
 track: scratch
 problem: 2_allgather
+platform: cpu
 expect: CORRECT
 """
 

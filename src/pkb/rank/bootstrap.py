@@ -79,6 +79,14 @@ def _data_in_use() -> int:
         return 0
 
 
+def share_memory_without_tracker() -> None:
+    """Let Python's named shared memory start no process that would stay. Who makes such memory unlinks it."""
+    from multiprocessing import resource_tracker
+
+    for name in ("register", "unregister", "ensure_running"):
+        setattr(resource_tracker, name, lambda *_: None)
+
+
 def join_group(backend: str, rank: int, world: int, port: int, listener_fd: int | None) -> None:
     """Join the other ranks in a process group."""
     os.environ |= {

@@ -32,7 +32,7 @@ from pkb.protocol.profile_files import TRACE, name_trace
 from pkb.protocol.sent_inputs import DrawnArguments
 from pkb.protocol.spot_check import cut_pieces, split_parts
 from pkb.published_lib import offer_modules
-from pkb.rank.bootstrap import enter_folder, find_entry, import_candidate, join_group
+from pkb.rank.bootstrap import enter_folder, find_entry, import_candidate, join_group, share_memory_without_tracker
 from pkb.rank.call import Call, ResultCopy
 from pkb.rank.candidate_observer import CandidateObserver, CollectiveCounter
 from pkb.rank.error_report import describe_error
@@ -129,6 +129,7 @@ class Rank:
         self.observer = CandidateObserver(order.scratch, [*map(Path, compiled)], self.folder.parent)
         self.checks = [check(self.observer) for check in list_checks()]
         self.thread_delay.install()
+        share_memory_without_tracker()
         offer_modules(self.problem.helper_folder)
         module = import_candidate(file, self.folder.parent)
         self.observer.entry_module = module

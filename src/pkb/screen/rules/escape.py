@@ -50,11 +50,13 @@ def sets_hooks(facts: Facts) -> Iterator[Spot]:
 @rule("do the work in this process", reject=BOTH)
 def starts_processes(facts: Facts) -> Iterable[Spot]:
     """starts another process"""
-    return facts.find_uses(
+    found = facts.find_uses(
         *("os.fork", "os.forkpty", "os.exec*", "os.spawn*", "os.posix_spawn*", "os.system", "os.popen", "pty"),
         *("subprocess", "multiprocessing", "torch.multiprocessing", "asyncio.create_subprocess_*"),
         *("concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process"),
     )
+    # Memory with a name, which starts no process in a rank.
+    return (use for use in found if not is_under(use.name, ("multiprocessing.shared_memory",)))
 
 
 @rule("finish the work inside the call; the judge looks for work that is left", warn=BOTH)

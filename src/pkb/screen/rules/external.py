@@ -28,11 +28,11 @@ def uses_the_network(facts: Facts) -> Iterable[Spot]:
 
 @rule("compute the results in the call", reject=BOTH)
 def loads_results(facts: Facts) -> Iterable[Spot]:
-    """reads values that were stored earlier"""
+    """reads values from a file or a database"""
     return facts.find_uses(
-        *("torch.load", "torch.from_file", "torch.UntypedStorage.from_file", "pickle.load", "pickle.Unpickler"),
+        *("torch.load", "pickle.load", "pickle.Unpickler"),
         *("dill.load", "joblib.load", "cloudpickle.load", "shelve", "dbm", "sqlite3", "safetensors"),
-        *("numpy.load", "numpy.loadtxt", "numpy.fromfile", "numpy.memmap", "diskcache"),
+        *("numpy.load", "numpy.loadtxt", "numpy.fromfile", "diskcache"),
     )
 
 
@@ -41,7 +41,8 @@ def touches_files(facts: Facts) -> Iterable[Spot]:
     """reads or writes files in every call"""
     return facts.find_uses(
         *("builtins.open", "io.open", "os.open", "os.listdir", "os.scandir", "os.walk", "pathlib.Path", "tempfile"),
-        *("shutil", "glob", "mmap", "torch.save", "numpy.save", "pickle.dump"),
+        *("shutil", "glob", "mmap", "torch.save", "numpy.save", "pickle.dump", "numpy.memmap"),
+        *("torch.from_file", "torch.UntypedStorage.from_file", "multiprocessing.shared_memory"),
         hot=True,
     )
 
