@@ -6,10 +6,10 @@ A field's bounds are declared with its type: `Annotated[int, Between(0, 9)]`. `p
 import math
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pkb.base.printable import clean_line
@@ -135,10 +135,11 @@ class PlainTree(Bound):
 
 def dump(value: Any) -> Any:
     """Return a dataclass, or anything made of them, as dicts, lists, strings, numbers, booleans and None."""
-    if type(value) in _PLAIN:
+    kind: Any = type(value)
+    if kind in _PLAIN:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: dump(getattr(value, one.name)) for one in fields(value)}
+    if (names := _list_names(kind)) is not None:
+        return {name: dump(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -154,33 +155,41 @@ def parse(kind: type[T], value: Any, place: str = "") -> T:
     Raises SchemaError for anything else, for unknown and missing fields, for numbers that are not finite, for what is
     out of the declared bounds, and for what a dataclass refuses with a ValueError when it is made.
     """
-    return cast(T, _parse(kind, value, place))
+    return cast(T, _make_parser(kind)(value, place))
 
 
-def _parse(kind: Any, value: Any, place: str) -> Any:
+Parser = Callable[[Any, str], Any]
+"""Returns a value as declared, or raises SchemaError, which names the place of the value."""
+
+
+def _make_parser(kind: Any) -> Parser:
+    """Return the parser of values of this kind. A dataclass keeps those of its fields: types are slow to look into."""
     if kind is Any:
-        return value
+        return lambda value, place: value
     if is_dataclass(kind):
-        return _parse_dataclass(cast(type, kind), value, place)
+        return partial(_parse_dataclass, cast(type, kind))
     origin = get_origin(kind)
     if origin is Annotated:
-        return _parse_bounded(kind, value, place)
+        plain, *bounds = get_args(kind)
+        return partial(_parse_bounded, _make_parser(plain), [bound for bound in bounds if isinstance(bound, Bound)])
     if origin in (Union, types.UnionType):
-        return _parse_union(kind, value, place)
+        return partial(_parse_union, kind, [(option, _make_parser(option)) for option in get_args(kind)])
     if origin in (list, tuple):
-        return _parse_sequence(kind, origin, value, place)
+        return _make_sequence_parser(origin, get_args(kind))
     if origin is not None and issubclass(origin, Mapping):
-        return _parse_mapping(kind, value, place)
-    return _parse_scalar(kind, value, place)
+        key_kind, value_kind = get_args(kind)
+        return partial(_parse_mapping, _KeyParser.of(key_kind), _make_parser(value_kind))
+    return partial(_parse_scalar, kind)
 
 
 def _parse_dataclass(kind: type, value: Any, place: str) -> Any:
     if not isinstance(value, dict):
         raise SchemaError(f"{place or kind.__name__} is no object")
-    hints = _hints(kind)
-    if unknown := value.keys() - hints.keys():
+    parsers = _make_field_parsers(kind)
+    if unknown := value.keys() - parsers.keys():
         raise SchemaError(f"{place or kind.__name__} has an unknown field {_quote(min(map(str, unknown)))}")
-    known = {name: _parse(hints[name], one, f"{place}.{name}".lstrip(".")) for name, one in value.items()}
+    inside = f"{place}." if place else ""
+    known = {name: parsers[name](one, inside + name) for name, one in value.items()}
     if missing := [name for name in _list_required(kind) if name not in known]:
         raise SchemaError(f"{place or kind.__name__} has no {missing[0]!r}")
     try:
@@ -191,12 +200,10 @@ def _parse_dataclass(kind: type, value: Any, place: str) -> Any:
         raise SchemaError(f"{place or kind.__name__}: {error}") from error
 
 
-def _parse_bounded(kind: Any, value: Any, place: str) -> Any:
-    plain, *bounds = get_args(kind)
-    bounds = [bound for bound in bounds if isinstance(bound, Bound)]
+def _parse_bounded(parse_plain: Parser, bounds: list[Bound], value: Any, place: str) -> Any:
     for bound in bounds:
         bound.admit(value, place)
-    parsed = _parse(plain, value, place)
+    parsed = parse_plain(value, place)
     for bound in bounds:
         parsed = bound.settle(parsed, place)
     return parsed
@@ -210,9 +217,15 @@ def _quote(text: Any) -> str:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _make_field_parsers(kind: type) -> dict[str, Parser]:
     hints = get_type_hints(kind, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(kind)}
+    return {one.name: _make_parser(hints[one.name]) for one in fields(kind)}
+
+
+@cache
+def _list_names(kind: Any) -> tuple[str, ...] | None:
+    """Return the names of a dataclass's fields; None for any other type."""
+    return tuple(one.name for one in fields(kind)) if is_dataclass(kind) else None
 
 
 @cache
@@ -220,65 +233,88 @@ def _list_required(kind: type) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING)
 
 
-def _parse_union(kind: Any, value: Any, place: str) -> Any:
-    options = [option for option in get_args(kind) if option is not types.NoneType or value is None]
-    if len(options) == 1:
+def _parse_union(kind: Any, options: list[tuple[Any, Parser]], value: Any, place: str) -> Any:
+    parsers = [parser for option, parser in options if option is not types.NoneType or value is None]
+    if len(parsers) == 1:
         # Its own error says which field of it is wrong.
-        return _parse(options[0], value, place)
-    for option in options:
+        return parsers[0](value, place)
+    for parser in parsers:
         try:
-            return _parse(option, value, place)
+            return parser(value, place)
         except SchemaError:
             continue
     raise SchemaError(f"{place} is none of {kind}")
 
 
-def _parse_sequence(kind: Any, origin: Any, value: Any, place: str) -> Any:
+def _make_sequence_parser(origin: Any, kinds: tuple[Any, ...]) -> Parser:
+    if origin is tuple and kinds[-1] is not Ellipsis:
+        return partial(_parse_tuple, [_make_parser(kind) for kind in kinds])
+    return partial(_parse_sequence, origin, _Numbers.of(kinds[0]), _make_parser(kinds[0]))
+
+
+def _parse_tuple(parsers: list[Parser], value: Any, place: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise SchemaError(f"{place} is no list")
-    kinds = get_args(kind)
-    if origin is tuple and kinds[-1] is not Ellipsis:
-        if len(kinds) != len(value):
-            raise SchemaError(f"{place} has {len(value)} items, not {len(kinds)}")
-        return tuple(_parse(one, item, f"{place}[{k}]") for k, (one, item) in enumerate(zip(kinds, value, strict=True)))
-    if _has_good_numbers(kinds[0], value):
+    if len(parsers) != len(value):
+        raise SchemaError(f"{place} has {len(value)} items, not {len(parsers)}")
+    return tuple(parser(item, f"{place}[{k}]") for k, (parser, item) in enumerate(zip(parsers, value, strict=True)))
+
+
+def _parse_sequence(origin: Any, numbers: "_Numbers | None", parse_item: Parser, value: Any, place: str) -> Any:
+    if not isinstance(value, list | tuple):
+        raise SchemaError(f"{place} is no list")
+    if numbers and numbers.hold(value):
         # A record has thousands of raw times: naming the place of each would take most of the time.
         return origin(value)
-    return origin(_parse(kinds[0], item, f"{place}[{k}]") for k, item in enumerate(value))
+    return origin(parse_item(item, f"{place}[{k}]") for k, item in enumerate(value))
 
 
-def _has_good_numbers(kind: Any, values: list[Any] | tuple[Any, ...]) -> bool:
-    """Return whether all are finite numbers of this kind within its bounds; False also where that is hard to tell."""
-    plain, *bounds = get_args(kind) if get_origin(kind) is Annotated else (kind,)
-    if plain not in (int, float) or set(map(type, values)) != {plain}:
-        return False
-    if not all(isinstance(bound, Between) for bound in bounds) or (plain is float and not math.isfinite(sum(values))):
-        return False
-    return all(bound.low <= min(values) and max(values) <= bound.high for bound in bounds)
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers of one kind that can be checked all at once."""
+
+    kind: type
+    bounds: list[Between]
+
+    @classmethod
+    def of(cls, kind: Any) -> "_Numbers | None":
+        """Return what numbers of this kind must satisfy; None where that is hard to tell."""
+        plain, *bounds = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+        return cls(plain, bounds) if plain in (int, float) and all(isinstance(one, Between) for one in bounds) else None
+
+    def hold(self, values: list[Any] | tuple[Any, ...]) -> bool:
+        """Return whether all are finite numbers of this kind within the bounds."""
+        if set(map(type, values)) != {self.kind} or (self.kind is float and not math.isfinite(sum(values))):
+            return False
+        return all(bound.low <= min(values) and max(values) <= bound.high for bound in self.bounds)
 
 
-def _parse_mapping(kind: Any, value: Any, place: str) -> dict[Any, Any]:
+def _parse_mapping(key: "_KeyParser", parse_value: Parser, value: Any, place: str) -> dict[Any, Any]:
     if not isinstance(value, dict):
         raise SchemaError(f"{place} is no object")
-    key_kind, value_kind = get_args(kind)
-    parsed = {
-        _parse_key(key_kind, key, place): _parse(value_kind, one, f"{place}[{_quote(key)}]")
-        for key, one in value.items()
-    }
+    parsed = {key.parse(name, place): parse_value(one, f"{place}[{_quote(name)}]") for name, one in value.items()}
     if len(parsed) != len(value):
         raise SchemaError(f"{place} has keys that look alike")
     return parsed
 
 
-def _parse_key(kind: Any, key: Any, place: str) -> Any:
-    """Return a key as declared: JSON knows only keys that are strings."""
-    is_whole = kind is int or get_args(kind)[:1] == (int,)
-    try:
-        if is_whole and isinstance(key, str) and _WHOLE.fullmatch(key):
-            return _parse(kind, int(key), place)
-        return _parse(kind, key, place)
-    except SchemaError:
-        raise SchemaError(f"{place} has the key {_quote(key)}") from None
+@dataclass(frozen=True)
+class _KeyParser:
+    is_whole: bool
+    parse_plain: Parser
+
+    @classmethod
+    def of(cls, kind: Any) -> "_KeyParser":
+        return cls(kind is int or get_args(kind)[:1] == (int,), _make_parser(kind))
+
+    def parse(self, key: Any, place: str) -> Any:
+        """Return a key as declared: JSON knows only keys that are strings."""
+        try:
+            if self.is_whole and isinstance(key, str) and _WHOLE.fullmatch(key):
+                return self.parse_plain(int(key), place)
+            return self.parse_plain(key, place)
+        except SchemaError:
+            raise SchemaError(f"{place} has the key {_quote(key)}") from None
 
 
 def _parse_scalar(kind: Any, value: Any, place: str) -> Any:

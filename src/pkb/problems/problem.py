@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -149,8 +150,9 @@ class Problem:
         """Faults of `pkb lint` that compute the same function here, each with the reason."""
         return getattr(self.module, "EQUIVALENT", {})
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[str, ...]:
+        # Kept: to look into a signature takes as long as a small collective, and every call needs its names.
         return self.arguments_known or tuple(parameter.name for parameter in self.parameters)
 
     @property

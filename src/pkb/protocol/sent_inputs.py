@@ -42,6 +42,10 @@ class DrawnArguments:
         tensors: list[Tensor] = []
         return cls(_take_apart(args, tensors), tensors)
 
+    def needs_own(self) -> bool:
+        """Return whether only a rank that has drawn arguments can rebuild these: a module is filled, never made."""
+        return _has_module(self.form)
+
     def rebuild(self, own: tuple[Any, ...], device: torch.device) -> tuple[Any, ...]:
         """Return the arguments; `own` are those of a rank that drew from another seed, in whose memory they may lie."""
         return _Rebuilder(iter(self.tensors), device).rebuild(self.form, own)
@@ -63,6 +67,12 @@ def _take_apart(tree: Any, tensors: list[Tensor]) -> Any:
         return {"dict": [[_take_apart(part, tensors) for part in pair] for pair in tree.items()]}
     # None may stand for a process group, which the judge has not.
     return {"value": tree} if isinstance(tree, bool | int | float | str) else _OWN
+
+
+def _has_module(form: Any) -> bool:
+    if isinstance(form, dict):
+        return "module" in form or any(map(_has_module, form.values()))
+    return isinstance(form, list) and any(map(_has_module, form))
 
 
 @dataclass(frozen=True)

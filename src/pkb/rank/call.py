@@ -40,8 +40,9 @@ class Call:
     def fresh_args(self) -> tuple[Any, ...]:
         """Draw the arguments as they were before the call. Drawing again holds no copies."""
         args = draw_arguments(self.problem, self.case, self.bump)
-        if self.sent is not None:
-            args = self.sent.rebuild(args, self.case.device)
+        return self._settle(args if self.sent is None else self.sent.rebuild(args, self.case.device))
+
+    def _settle(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return widen(args) if self.oracle else args
 
     def reuse_memory(self, earlier: tuple[Any, ...]) -> "Call":
@@ -83,8 +84,14 @@ class Call:
         leaves = self.list_leaves(output)[1]
         return ResultCopy.of(leaves if all(map(is_plain, leaves)) else [], most_bytes)
 
+    def _list_original_arguments(self) -> tuple[Any, ...]:
+        """Return arguments with the values from before the call: what was sent, without drawing again what it hid."""
+        if self.sent is None or self.sent.needs_own():
+            return self.fresh_args()
+        return self._settle(self.sent.rebuild((), self.case.device))
+
     def _list_changed_arguments(self) -> list[str]:
-        again = self.fresh_args()
+        again = self._list_original_arguments()
         free = {*self.problem.mutates, *self.problem.may_overwrite}
         named = zip(self.problem.arguments, again, self.args, strict=False)
         return [name for name, before, after in named if name not in free and not _same_bits(before, after)]

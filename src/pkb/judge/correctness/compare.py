@@ -8,7 +8,7 @@ pass and a correct kernel with another order of sums never fails.
 
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,8 @@ class OwnError:
         """Return the typical error of one call among several: one call's few values may be right by luck."""
         if not errors:
             return cls(0.0, 0.0)
-        rms, worst = (math.sqrt(sum(e**2 for e in es) / len(es)) for es in zip(*map(astuple, errors), strict=True))
+        pairs = zip(*((one.rms, one.worst) for one in errors), strict=True)
+        rms, worst = (math.sqrt(sum(e**2 for e in es) / len(es)) for es in pairs)
         return cls(rms, worst)
 
     def at_least(self, other: "OwnError") -> "OwnError":

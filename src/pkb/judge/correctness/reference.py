@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -48,12 +49,13 @@ class Reference:
 
     def pool_errors(self, measure: "Reference") -> "Reference":
         """Return the same calls, each allowed at least the error that the reference typically makes in `measure`."""
-        return Reference({key: replace(call, outputs=_pool_errors(call, measure)) for key, call in self.calls.items()})
+        typical = measure.find_own_errors()
+        return Reference({key: replace(call, outputs=_pool_errors(call, typical)) for key, call in self.calls.items()})
 
-    def own_error(self, output: int) -> OwnError:
-        """Return the reference's error in one output, over all calls that round."""
-        outputs = [call.outputs[output] for call in self.calls.values() if output < len(call.outputs)]
-        return OwnError.pool([o.own for o in outputs if not o.exact])
+    def find_own_errors(self) -> list[OwnError]:
+        """Return the reference's error in each output, over all calls that round."""
+        columns = zip_longest(*(call.outputs for call in self.calls.values()))
+        return [OwnError.pool([one.own for one in column if one and not one.exact]) for column in columns]
 
     def find_largest_call(self) -> int:
         """Return the bytes of the largest result of one call on one rank."""
@@ -138,11 +140,11 @@ def run_plainly(world: World, setup: Setup, seeds: Seeds, places: Sequence[Place
     return found
 
 
-def _pool_errors(call: ExpectedCall, reference: Reference) -> list[Expected]:
+def _pool_errors(call: ExpectedCall, typical: Sequence[OwnError]) -> list[Expected]:
     """Return the outputs with the reference's error in this call, or its typical one where this call was lucky."""
-    return [
-        o if o.exact else replace(o, own=o.own.at_least(reference.own_error(k))) for k, o in enumerate(call.outputs)
-    ]
+    # A call that is measured by others may have more outputs than they.
+    own = [*typical, *[OwnError(0.0, 0.0)] * len(call.outputs)]
+    return [o if o.exact else replace(o, own=o.own.at_least(own[k])) for k, o in enumerate(call.outputs)]
 
 
 def _run(world: World, setup: Setup, seeds: Seeds, trial: Trial, first: int) -> tuple[list[Result], Outputs]:
