@@ -18,7 +18,6 @@ _ATTEMPTS = (
     "34b_hides_the_change",
     "18a_forges_an_answer",
     "m12a_sends_float8",
-    "m04b_writes_too_early",
     "13a_thread_finishes_later",
     "32b_forgets_the_tail",
     "41g_reads_the_reference",

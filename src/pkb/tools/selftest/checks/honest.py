@@ -47,7 +47,8 @@ def _judge_kernel(name: str, bench: Bench) -> StepResult:
     candidate = Candidate.read(path)
     if lacking := candidate.backend.find_missing():
         raise UsageError(lacking)
-    setup = bench.pose(path.stem.rpartition("_")[0], timed=bench.has_gpu)
+    dtype = "bfloat16" if bench.has_gpu else "float32"
+    setup = bench.pose(path.stem.rpartition("_")[0], timed=bench.has_gpu, dtype=dtype)
     settings = JudgementSettings(track=Track.SCRATCH, rigor=TIMED if bench.has_gpu else None)
     return _describe(bench.judge_candidate(setup, candidate, settings))
 
