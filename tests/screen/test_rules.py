@@ -664,6 +664,13 @@ def run(x):
 def solution(x):
     REGISTRY["fast"](x)
 """,
+    "made from a table": """def body(x, n): ...
+
+MADE = {name: triton.jit(function) for name, function in {"fast": body}.items()}
+
+def solution(x):
+    MADE["fast"][(1,)](x, 4)
+""",
     "registry": """REGISTRY = []
 REGISTRY.append(kernel)
 
@@ -676,8 +683,35 @@ def solution(x):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_kernel_may_be_launched_in_roundabout_ways(name: str) -> None:
     assert "no-kernel" not in list_rejecting_rules(KERNEL + TABLES[name], Track.SCRATCH, "triton")
-    if name != "registry":
+    if name not in ("registry", "made from a table"):
         assert "never-launched" not in list_rules(KERNEL + TABLES[name], Track.SCRATCH, "triton")
+
+
+CUTE = """import cutlass
+import cutlass.cute as cute
+from cutlass.cute.runtime import from_dlpack
+
+@cute.kernel
+def add(a: cute.Tensor, b: cute.Tensor, n: cutlass.Constexpr):
+    i = cute.arch.thread_idx()[0]
+    if i < n:
+        b[i] = cutlass.Float32(a[i]) + b[i].to(cutlass.BFloat16)
+
+@cute.jit
+def launch(a: cute.Tensor, b: cute.Tensor):
+    add(a, b, cute.size(b)).launch(grid=(1, 1, 1), block=(cute.size(b), 1, 1))
+
+def solution(a):
+    b = torch.ones_like(a)
+    cute.compile(launch, from_dlpack(a), from_dlpack(b))(from_dlpack(a), from_dlpack(b))
+    return b
+"""
+
+
+def test_a_kernel_in_cutes_language_is_ones_own_and_a_finished_one_of_cutlass_is_not() -> None:
+    assert not list_rejecting_rules(CUTE, Track.SCRATCH, "torch")
+    finished = "import cutlass\n\ndef solution(a, b):\n    return cutlass.op.Gemm(element=a.dtype).run(a, b)\n"
+    assert "library-kernel" in list_rejecting_rules(finished, Track.SCRATCH, "torch")
 
 
 def test_a_table_that_the_call_does_not_use_launches_nothing() -> None:

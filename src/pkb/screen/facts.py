@@ -165,12 +165,19 @@ class Facts:
 
     @property
     def has_registered_kernels(self) -> bool:
-        """Whether code that can be reached names a kernel of the file somewhere, or passes it to a decorator."""
+        """Whether code that can be reached names a kernel, passes one to a decorator, or makes one of the unknown."""
         own, reachable = set(self.kernels), self.reachable
+        made = (use for use in self.find_uses(*list_kernel_decorators()) if use.call and use.call.args)
+        if any(not isinstance(value, Local) for use in made for value in self._resolve_first(use)):
+            return True
         return any(
             use.target in own and use.origin not in own and (use.origin is None or use.origin in reachable)
             for use in self._reader.local_uses
         )
+
+    def _resolve_first(self, use: Use) -> list[Value]:
+        """Return what the first argument of a call may stand for."""
+        return self.resolve(use.call.args[0], use.scope) if use.call else []
 
     def is_cached(self, function: Function) -> bool:
         return bool(self._reader.decorators.get(function, set()) & _CACHES)

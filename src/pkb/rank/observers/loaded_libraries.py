@@ -19,7 +19,7 @@ _VENDORS = re.compile(
 """File names of shared libraries that multiply or communicate."""
 _SYSTEM = re.compile(
     r"(ld-linux|linux-vdso|libc|libm|libpthread|libdl|librt|libutil|libgcc_s|libstdc\+\+|libffi|libpython3|_ctypes"
-    r"|libcuda|libcudart|libnvrtc|libnvrtc-builtins|libnvJitLink|libnvidia-ml)[.-]"
+    r"|libcuda|libcudart|libnvrtc|libnvrtc-builtins|libnvJitLink|libnvidia-ml|libcute_dsl_runtime)[.-]"
 )
 """File names of libraries of the system and of CUDA: what a kernel may load and call itself."""
 _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm")

@@ -17,6 +17,8 @@ from pkb.rank.observers import Note, list_subclasses
 
 LOADER = re.compile(r"_*(libc_)?(dlv?sym|dlm?open|dlopen_mode|dl_sym|dl_open|dl_iterate_phdr|dlinfo)$|_*makecontext$")
 """Functions that find or call other functions by what only they are passed."""
+_COMPILERS = {"cutlass", "nvidia_cutlass_dsl"}
+"""Packages whose compiled kernels lie in no file: CuTe's language in Python."""
 _CALL_SLOT = 128
 """Offset of the pointer to the function that calls an object, in CPython's types since 3.8."""
 
@@ -61,12 +63,12 @@ class NativeCalls:
         """Note a call of the function at this address, unless a kernel may call it."""
         if address in self._known:
             return
-        self._known.add(address)
         file, symbol = self._locate(address)
-        if not file:
+        if not file and not _is_called_by_compiler():
             self._note("native.machine code in no library")
-        elif LOADER.match(symbol) or not self._may_call(file):
+        elif file and (LOADER.match(symbol) or not self._may_call(file)):
             self._note(f"native.{symbol or 'a function'} in {os.path.basename(file)}")
+        self._known.add(address)
 
     def _locate(self, address: int) -> tuple[str, str]:
         """Return the file that is mapped at an address, and the name of the function there; empty where unknown."""
@@ -74,6 +76,17 @@ class NativeCalls:
         if not self._call(self._find_place, address, ctypes.addressof(place)):
             return "", ""
         return os.fsdecode(place.file or b""), os.fsdecode(place.symbol or b"")
+
+
+def _is_called_by_compiler() -> bool:
+    """Whether the module that calls belongs to a compiler of kernels, which runs what it compiled from its memory."""
+    try:
+        values = sys._getframe(3).f_globals
+    except ValueError:
+        # Native code calls, as at the start of a thread.
+        return False
+    name = str(values.get("__name__"))
+    return name.partition(".")[0] in _COMPILERS and vars(sys.modules.get(name, sys)) is values
 
 
 class _Callable:

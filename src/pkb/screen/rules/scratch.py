@@ -54,6 +54,12 @@ _LOCAL = {
     *("rfftfreq", "outer", "trace"),
 }
 """Functions of torch.linalg, torch.fft and their models in numpy that reduce, index or compute element by element."""
+_LANGUAGE = (
+    *("cutlass.cute", "cutlass.utils", "cutlass.pipeline", "cutlass.torch", "cutlass.range*", "cutlass.const_expr"),
+    *("cutlass.Constexpr", "cutlass.dynamic_expr", "cutlass.Boolean", "cutlass.Numeric", "cutlass.*[nt][0-9]*"),
+    *("cupy.RawKernel", "cupy.RawModule"),
+)
+"""What these libraries have for writing kernels oneself: CuTe's language in Python and its types, such as Float32."""
 _UNMISTAKABLE = {"matmul", "mm", "bmm", "addmm", "addmv", "baddbmm", "addbmm", "mv", "einsum"} | _GROUP_METHODS
 _LIBRARIES = (
     *("apex", "cublas", "cudnn", "cupy", "cutlass", "cuda.cccl", "deep_ep", "deep_gemm", "deepspeed", "fla"),
@@ -137,9 +143,7 @@ def is_product(name: str) -> bool:
 @rule("write the kernel in this file", reject=SCRATCH)
 def library_kernel(facts: Facts) -> Iterator[Spot]:
     """is a kernel that others wrote, or generate"""
-    yield from (
-        use for use in facts.find_uses(*_LIBRARIES) if not is_under(use.name, ("cupy.RawKernel", "cupy.RawModule"))
-    )
+    yield from (use for use in facts.find_uses(*_LIBRARIES) if not is_under(use.name, _LANGUAGE))
 
 
 @rule("exchange handles once, under a cache; synchronise calls with signals on the device", warn=SCRATCH)
