@@ -90,7 +90,15 @@ def _conclude(record: "SelftestRecord") -> str:
     partly = [check.name for check in record.checks if check.status is not Status.NOT_RUN and check.is_partial]
     told += [f"run in part: {', '.join(partly)}; give it more --minutes"] if partly else []
     place = f"{record.platform} at up to {record.ranks} ranks in {record.seconds:.0f} s"
-    verdict = "interrupted" if record.interrupted else "FAILED" if record.status is Status.FAILED else "all fine"
+    verdict = (
+        "interrupted"
+        if record.interrupted
+        else "FAILED"
+        if record.status is Status.FAILED
+        else "nothing failed"
+        if told
+        else "all fine"
+    )
     return ". ".join([f"{verdict} on {place}", *told]) + "."
 
 
