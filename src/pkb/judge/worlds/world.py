@@ -41,8 +41,9 @@ from pkb.settings import Limits
 _NUMBER_BITS = 53
 _TICK_S = 0.1
 _STACKS_S = 0.4
-_IDLE_USE_S = 0.005
-"""Seconds of a processor that threads which only poll may use while their rank counts as idle."""
+_LOOKS, _POLLING_S = 3, 0.002
+"""How often processor time is read while ranks seem idle, and the seconds of it that threads which only poll may use
+in between."""
 _LEAVE_S = 0.1
 """An order to leave fits into a socket at once, unless its rank does not read."""
 
@@ -397,18 +398,18 @@ class IdleWatch:
 
     def __init__(self, world: World):
         self._world = world
-        self._since = time.monotonic()
-        self._last: NDArray[np.float64] | None = None
+        self._since = self._looked = time.monotonic()
+        self._used: NDArray[np.float64] | None = None
 
     def are_idle(self, ranks: list[int]) -> bool:
-        """Whether none of these ranks has run, or waited for a core, for the world's `idle_s`."""
+        """Whether none of these ranks has computed for the world's `idle_s`."""
         idle_s, now = self._world.idle_s, time.monotonic()
-        if idle_s is None or now - self._since < idle_s / 2:
+        if idle_s is None or now - self._looked < idle_s / _LOOKS:
             return False
-        usage = self._world.measure_usage()[ranks]
-        if self._last is None or usage.shape != self._last.shape or np.abs(usage - self._last).max() > _IDLE_USE_S:
-            self._last, self._since = usage, now
-            return False
+        used, self._looked = self._world.measure_usage()[ranks, 0], now
+        if self._used is None or used.shape != self._used.shape or (used - self._used).max() > _POLLING_S:
+            self._since = now
+        self._used = used
         return now - self._since >= idle_s
 
 
