@@ -19,5 +19,7 @@ class Operator:
 
     name: str
     mutate: Callable[[ast.AST], Iterator[ast.AST | Mutation]]
+    needs: str = ""
+    """What a problem's file must contain: without it, no judged call could show a change of this family."""
     no_effect_in: str = ""
     """The dtype in which changes of this family may change nothing: there, the reference's bits are no survivor."""

@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -46,9 +47,12 @@ class _Place:
             getattr(self.parent, self.field)[self.index] = node
 
 
-def derive_mutants(problem: Problem) -> list[Mutant]:
+@lru_cache(maxsize=4)
+def derive_mutants(problem: Problem) -> tuple[Mutant, ...]:
     """Return all mutants of a problem's reference, without those that compile to the same code as an earlier one."""
-    return derive_from_source(problem.make_candidate_source(), entry=problem.entry, constants=not problem.builds)
+    text = problem.path.read_text()
+    operators = tuple(operator for operator in list_operators() if operator.needs in text)
+    return tuple(derive_from_source(problem.make_candidate_source(), problem.entry, not problem.builds, operators))
 
 
 def derive_from_source(

@@ -84,3 +84,22 @@ def rename_called(node: ast.Call, name: str) -> ast.Call:
     if isinstance(node.func, ast.Attribute):
         return copy_with(node, func=copy_with(node.func, attr=name))
     return copy_with(node, func=ast.Name(name, ast.Load()))
+
+
+def list_changed(node: ast.stmt) -> set[str]:
+    """Return the variables that a step assigns, stores into, or changes by a method whose name ends with `_`."""
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    stored = {
+        one.value.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name)
+    }
+    called = {
+        one.func.value.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and isinstance(one.func.value, ast.Name)
+        and one.func.attr.endswith("_")
+    }
+    return names | stored | called

@@ -1,10 +1,12 @@
-"""A branch, a statement or a turn of a loop is skipped, a branch is always taken."""
+"""A branch, a statement or a turn of a loop is skipped; a branch is always taken, a statement runs twice."""
 
 import ast
 from collections.abc import Iterator
 
 from pkb.tools.mutation.change import Mutation, Operator
-from pkb.tools.mutation.syntax import copy_with
+from pkb.tools.mutation.syntax import copy_with, find_called_name
+
+_REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter_tensor")
 
 
 def mutate(node: ast.AST) -> Iterator[ast.AST | Mutation]:
@@ -22,6 +24,8 @@ def mutate(node: ast.AST) -> Iterator[ast.AST | Mutation]:
             yield Mutation(copy_with(node, ifs=rest), f"without if {ast.unparse(condition)}")
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
             yield ast.Pass()
+            if isinstance(node, ast.AugAssign) or _changes_in_place(node):
+                yield Mutation(ast.If(ast.Constant(True), [node, node], []), f"{ast.unparse(node)} twice")
         case ast.Assign(targets=[ast.Subscript()]):
             yield ast.Pass()
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if _reads(value, name):
@@ -29,6 +33,11 @@ def mutate(node: ast.AST) -> Iterator[ast.AST | Mutation]:
         case ast.Break() | ast.Continue():
             yield ast.Continue() if isinstance(node, ast.Break) else ast.Break()
             yield ast.Pass()
+
+
+def _changes_in_place(node: ast.AST) -> bool:
+    name = find_called_name(node.value) if isinstance(node, ast.Expr) else ""
+    return name in _REDUCTIONS or (name.endswith("_") and not name.endswith("__"))
 
 
 def _reads(value: ast.expr, name: str) -> bool:

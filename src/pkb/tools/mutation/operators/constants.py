@@ -1,12 +1,14 @@
-"""Another constant: an integer off by one, a float doubled, halved, dropped or with another sign, the other flag."""
+"""Another constant: an integer off by one, a float doubled or dropped, the other flag, a narrower dtype."""
 
 import ast
 import math
 from collections.abc import Iterator
 
 from pkb.tools.mutation.change import Operator
-from pkb.tools.mutation.syntax import copy_with
+from pkb.tools.mutation.syntax import copy_with, find_called_name
 
+_NARROWER = {"float64": "float32", "float32": "bfloat16", "int64": "int32", "int32": "int16", "long": "int32"}
+_NARROWER_METHODS = {"float": "bfloat16", "double": "float", "long": "int"}
 _SMALL = 1e-2
 """Below this a float is an epsilon, which may be ten times larger or smaller."""
 
@@ -29,6 +31,10 @@ def mutate(node: ast.AST) -> Iterator[ast.AST]:
             yield from (copy_with(node, args=[ast.Constant(other)]), ast.Constant(0.0))
         case ast.Attribute(attr="inf"):
             yield from (ast.UnaryOp(ast.USub(), node), ast.Constant(0.0))
+        case ast.Attribute(attr=name, value=ast.Name(id="torch")) if name in _NARROWER:
+            yield copy_with(node, attr=_NARROWER[name])
+        case ast.Call(func=ast.Attribute() as method, args=[]) if find_called_name(node) in _NARROWER_METHODS:
+            yield copy_with(node, func=copy_with(method, attr=_NARROWER_METHODS[method.attr]))
 
 
 OPERATOR = Operator("constants", mutate)

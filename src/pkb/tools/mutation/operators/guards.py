@@ -1,4 +1,4 @@
-"""A mask, a clamp or another guard is dropped; the two sides of a choice are exchanged, or one is taken for both."""
+"""A mask, a clamp or another guard is dropped, or there is one too many; the sides of a choice are exchanged."""
 
 import ast
 from collections.abc import Iterator
@@ -14,10 +14,21 @@ _CHOICES = ("min", "max", "maximum", "minimum")
 _MASKS = {"mask", "attn_mask", "is_causal", "causal", "min", "max", "eps", "ignore_index", "weight", "bias", "input"}
 _OPPOSITE = {"tril": "triu", "triu": "tril", "clamp_min": "clamp_max", "clamp_max": "clamp_min"}
 
+_EPSILON = 1e-4
+_MAGNITUDES = {"amax", "norm", "vector_norm", "abs", "sqrt", "square", "var", "std"}
+
 
 def mutate(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
+        yield copy_with(node, right=ast.BinOp(node.right, ast.Add(), ast.Constant(_EPSILON)))
     if not isinstance(node, ast.Call):
         return
+    if find_called_name(node) in _MAGNITUDES:
+        yield ast.Call(ast.Attribute(node, "clamp_min", ast.Load()), [ast.Constant(_EPSILON)], [])
+    yield from _drop_guards(node)
+
+
+def _drop_guards(node: ast.Call) -> Iterator[ast.AST]:
     name, receiver, own = find_called_name(node), find_receiver(node), list_own_arguments(node)
     if name == "where" and len(node.args) == 3:
         condition, one, other = node.args

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pkb.tools.mutation.change import Mutation, Operator
-from pkb.tools.mutation.syntax import copy_with, find_called_name
+from pkb.tools.mutation.syntax import copy_with, find_called_name, list_changed
 
 _DIRECTED = {"sort": "descending", "argsort": "descending", "topk": "largest"}
 _PAIRS = (
@@ -59,28 +59,10 @@ def _exchange_elements(node: ast.Tuple) -> Iterator[ast.AST]:
 def _exchange_steps(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[Mutation]:
     """Yield the node with two neighbouring steps exchanged, where both change the same variable."""
     for k, (one, other) in enumerate(pairwise(body)):
-        if shared := _list_changed(one) & _list_changed(other):
+        if shared := list_changed(one) & list_changed(other):
             steps = [*body[:k], other, one, *body[k + 2 :]]
             text = f"{_first_line(other)} before {_first_line(one)} ({', '.join(sorted(shared))})"
             yield Mutation(copy_with(node, **{field: steps}), text)
-
-
-def _list_changed(node: ast.stmt) -> set[str]:
-    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    stored = {
-        one.value.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name)
-    }
-    called = {
-        one.func.value.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Call)
-        and isinstance(one.func, ast.Attribute)
-        and isinstance(one.func.value, ast.Name)
-        and one.func.attr.endswith("_")
-    }
-    return names | stored | called
 
 
 def _first_line(node: ast.stmt) -> str:
