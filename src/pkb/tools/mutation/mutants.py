@@ -63,7 +63,7 @@ def derive_from_source(
 ) -> list[Mutant]:
     """Return all mutants of a candidate's file; `constants` says whether those of the module are changed as well."""
     tree = ast.parse(source)
-    known = {fingerprint(source)}
+    known = {fingerprint(source), fingerprint(ast.unparse(tree))}
     counts: Counter[str] = Counter()
     mutants = []
     for place in _list_places(tree, entry, constants):
