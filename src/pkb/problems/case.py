@@ -11,6 +11,8 @@ from pkb.problems.size import ITEMSIZES
 
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ITEMSIZES}
 WHOLE_LIMIT = 8
+_PER_OUTLIER, _LEAST_VALUES, _LARGE = 4096, 64, (32.0, 64.0)
+"""Of so many values one is large, and at least one in a tensor of so many values; by these factors."""
 
 
 @dataclass
@@ -22,6 +24,8 @@ class Draws:
     device: torch.device
     whole: bool = False
     """Draw small whole numbers in place of normal ones, so that sums are exact in any order."""
+    outliers: bool = False
+    """Make a few normal values so large that no format of few bits, and no clamp, holds them as well as the others."""
 
     @cached_property
     def generator(self) -> torch.Generator:
@@ -32,7 +36,18 @@ class Draws:
         if self.whole:
             return self.randint(-WHOLE_LIMIT, WHOLE_LIMIT + 1, *shape).to(dtype or self.dtype)
         values = torch.randn(shape, generator=self.generator, device=self.device, dtype=torch.float32)
+        if self.outliers and values.numel() >= _LEAST_VALUES:
+            self._enlarge_some(values.view(-1))
         return (values * scale).to(dtype or self.dtype)
+
+    def _enlarge_some(self, values: Tensor) -> None:
+        count = max(1, values.numel() // _PER_OUTLIER)
+        places, factors = (
+            self.randint(0, values.numel(), count),
+            self.rand(count, low=_LARGE[0], high=_LARGE[1], dtype=torch.float32),
+        )
+        # Places may coincide: each value is enlarged once.
+        values[places] = values[places] * factors
 
     def rand(self, *shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
         """Uniform values in [low, high)."""
@@ -69,7 +84,7 @@ class Case(Draws):
 
     @cached_property
     def shared(self) -> Draws:
-        return Draws(self.shared_seed, self.dtype, self.device, self.whole)
+        return Draws(self.shared_seed, self.dtype, self.device, self.whole, self.outliers)
 
     @property
     def itemsize(self) -> int:

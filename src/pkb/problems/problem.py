@@ -46,6 +46,8 @@ class Problem:
     """Values are moved or counted, never rounded: every output is compared bit for bit."""
     exact_sums: bool = False
     """One trial draws small whole numbers, whose sums are exact in any order and compared bit for bit."""
+    outliers: bool = True
+    """One trial draws a few large values among the normal ones; False where the function is not meant for such."""
     requires: Mapping[str, Callable[[Dimensions], bool]] = field(default_factory=dict)
     """Conditions on size and world size, each under the sentence that explains it."""
     mutates: tuple[str, ...] = ()

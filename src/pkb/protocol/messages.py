@@ -48,6 +48,8 @@ class CaseOrder:
     """Problems vary what they pose from trial to trial; what is timed is always variant 0."""
     whole: bool
     """Whether the inputs are small whole numbers, whose sums are exact."""
+    outliers: bool
+    """Whether a few values of the inputs are large."""
     published: bool
     """Whether a model's inputs are drawn as its file says."""
 

@@ -302,7 +302,8 @@ class Rank:
         self.calls = []
 
     def _pose_case(self, order: m.CaseOrder, **seeds: int) -> Case:
-        rest: dict[str, Any] = {"trial": order.variant, "whole": order.whole, "published": order.published, **seeds}
+        drawn = {"whole": order.whole, "outliers": order.outliers, "published": order.published}
+        rest: dict[str, Any] = {"trial": order.variant, **drawn, **seeds}
         return self.problem.case(order.size, order.dtype, self.world, self.rank, self.device, **rest)
 
 

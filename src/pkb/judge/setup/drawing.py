@@ -35,6 +35,7 @@ def describe_case(setup: Setup, trial: Trial) -> CaseOrder:
         setup.dtype,
         setup.find_variant(trial),
         setup.is_whole(trial),
+        setup.has_outliers(trial),
         setup.published,
     )
 

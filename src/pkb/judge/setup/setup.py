@@ -119,6 +119,7 @@ class Setup:
         posed: dict[str, Any] = {
             "trial": self.find_variant(trial),
             "whole": self.is_whole(trial),
+            "outliers": self.has_outliers(trial),
             "published": self.published,
         }
         return self.problem.case(self.find_size(trial), self.dtype, self.world, rank, **posed)
@@ -131,3 +132,7 @@ class Setup:
         """Whether a trial draws whole numbers."""
         last = min(WHOLE_TRIAL, self.trials - 1)
         return self.problem.exact_sums and trial.kind is TrialKind.CHECK and trial.index == last
+
+    def has_outliers(self, trial: Trial) -> bool:
+        """Whether a few of the values that a trial draws are large: only in the first ordinary one."""
+        return self.problem.outliers and trial == Trial(TrialKind.CHECK)
