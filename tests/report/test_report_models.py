@@ -118,7 +118,7 @@ def test_the_page_shows_a_model(browser: Chromium, run: Path) -> None:
     browser.until("document.documentElement.dataset.ready")
     head = "[...document.querySelectorAll('#table th button')].find((one) => one.textContent === 'problem')"
     browser.run(f"{head}.click()")
-    shown = browser.run("[...document.querySelectorAll('#table tbody th')].map((one) => one.textContent).join(' ')")
+    shown = browser.run("[...document.querySelectorAll('#table tbody th a')].map((one) => one.textContent).join(' ')")
     assert shown == " ".join([RELU, HINGE, CONV, CONV, CONSTANT])
     assert CONSTANT not in browser.run("document.querySelector('#speedups').textContent")
     browser.run("document.querySelector('#table tbody tr:last-child a').click()")

@@ -25,7 +25,7 @@ MOST_DETAILS = 5000
 _MOST_CHARACTERS = 200_000_000
 """The most characters of all details together."""
 _FOLDER = Path(__file__).parent / "static"
-_SCRIPTS = ("dom.js", "charts.js", "tables.js", "sample.js", "sections.js", "page.js")
+_SCRIPTS = ("dom.js", "address.js", "charts.js", "tables.js", "sample.js", "sections.js", "page.js")
 _COLUMNS = [field.name for field in fields(Row) if field.name != "folder"]
 
 

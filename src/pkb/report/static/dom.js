@@ -69,4 +69,20 @@ function formatSpeedup(sample) {
 
 const isTimed = (sample) => sample.verdict === "CORRECT" && sample.speedup !== null && !sample.degenerate;
 const findRunClass = (run) => `run-${runs.indexOf(run) % 6}`;
-const linkTo = (sample) => `#sample-${sample.index}`;
+
+/* A name may be folded behind the signs that divide it, and nowhere else unless it has none. */
+function breakName(text) {
+  const parts = String(text).split(/(?<=[_\-/.,:])/);
+  const long = parts.some((part) => part.length > 32);
+  return el(
+    "span",
+    { class: long ? "long" : null },
+    parts.flatMap((part, at) => (at ? [el("wbr"), part] : [part])),
+  );
+}
+
+/* A figure and its interval may stand in two lines, and each of them stays whole. */
+const breakFigure = (text) =>
+  text
+    .split(/ (?!%|times|us\b|ms\b|s\b|ranked|\d+$)/)
+    .flatMap((part, at) => [at ? " " : "", el("span", { class: "whole" }, part)]);

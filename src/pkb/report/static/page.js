@@ -1,27 +1,36 @@
 /* The page: the sections, and the samples that the filters leave. */
 
 /* Which samples are shown. */
-const CHOICES = ["run", "verdict", "category", "pace", "platform"];
-const chosen = new Map();
 let list = samples;
 
 function addChoices() {
-  for (const name of CHOICES) {
+  for (const name of FILTERS) {
     const values = [...new Set(samples.map((sample) => sample[name]))];
     if (values.length < 2) continue;
-    const options = values.map((value, at) => el("option", { value: at }, value));
+    const options = values.map((value) => el("option", { value: `=${value}` }, value));
     const select = el("select", { "data-choice": name }, el("option", { value: "" }, "all"), options);
     select.addEventListener("change", () => {
-      chosen.set(name, select.value === "" ? null : values[select.value]);
+      setInView(name, select.value === "" ? null : select.value.slice(1));
       refresh();
     });
     byId("choices").append(el("label", {}, name, select));
   }
 }
 
+/* Set the fields to what the address says. */
+function fillChoices() {
+  for (const select of document.querySelectorAll("[data-choice]")) {
+    const wanted = view.get(select.dataset.choice);
+    select.value = wanted === null ? "" : `=${wanted}`;
+  }
+  if (byId("filter").value !== (view.get("words") ?? "")) byId("filter").value = view.get("words") ?? "";
+  const at = SAMPLE_COLUMNS.findIndex((column) => column.name === view.get("sort"));
+  grid.setOrder(at < 0 ? null : at, view.get("order") === "down");
+}
+
 function refresh() {
-  const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const wanted = [...chosen].filter(([, value]) => value !== null);
+  const words = (view.get("words") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = FILTERS.filter((name) => view.has(name)).map((name) => [name, view.get(name)]);
   list = samples.filter(
     (sample) =>
       words.every((word) => sample.words.includes(word)) && wanted.every(([name, value]) => sample[name] === value),
@@ -32,19 +41,38 @@ function refresh() {
   grid.show(list);
 }
 
-const grid = new Grid(byId("table"), "All samples", SAMPLE_COLUMNS, { rowId: (sample) => `row-${sample.index}` });
+const grid = new Grid(byId("table"), "All samples", SAMPLE_COLUMNS, {
+  rowId: (sample) => `row-${sample.index}`,
+  onSort: () => {
+    view.set("order", grid.down ? "down" : "up");
+    setInView("sort", SAMPLE_COLUMNS[grid.by].name);
+  },
+});
 
-function followHash() {
-  const found = /^#sample-(\d+)$/.exec(location.hash);
-  const sample = found && samples[Number(found[1])];
+function addTools() {
+  const values = () => [data.columns, ...grid.sorted.map((sample) => data.columns.map((name) => sample[name]))];
+  byId("tools").append(
+    makeButton("Copy link", "Copy the address of this view: filters and sorting", () => copy(location.href)),
+    makeDownloadButton("samples.csv", () => writeCsv(values()), "text/csv"),
+  );
+}
+
+function followAddress() {
+  if (!readAddress()) {
+    if (dialog.open) dialog.close();
+    return;
+  }
+  fillChoices();
+  refresh();
+  const sample = samplesByName.get(view.get("sample"));
   if (sample) openSample(sample, grid.sorted);
   else if (dialog.open) dialog.close();
 }
 
 function onClosed() {
-  if (!location.hash.startsWith("#sample-")) return;
-  // Back to its row: the address then says where we are, and the browser brings it into view.
-  location.hash = `row-${dialog.dataset.index}`;
+  if (!view.has("sample")) return;
+  setInView("sample", null);
+  // Back to its row, which the browser brings into view.
   byId(`row-${dialog.dataset.index}`)?.querySelector("a").focus();
 }
 
@@ -76,6 +104,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
   if (typing && event.key === "Escape" && event.target === byId("filter")) {
+    setInView("words", null);
     byId("filter").value = "";
     byId("filter").blur();
     refresh();
@@ -126,9 +155,12 @@ function start() {
   data.sections.forEach(drawSection);
   addChoices();
   if (runs.length > 1) byId("run-keys").append(...runs.map((run) => makeKey(run, findRunClass(run))));
-  refresh();
+  addTools();
   addContents();
-  byId("filter").addEventListener("input", refresh);
+  byId("filter").addEventListener("input", () => {
+    setInView("words", byId("filter").value);
+    refresh();
+  });
   byId("theme-button").addEventListener("click", nextTheme);
   byId("keys-button").addEventListener("click", () => byId("keys").showModal());
   byId("table").addEventListener("click", (event) => {
@@ -137,8 +169,9 @@ function start() {
   });
   dialog.addEventListener("close", onClosed);
   document.addEventListener("keydown", onKey);
-  addEventListener("hashchange", followHash);
-  followHash();
+  addEventListener("hashchange", followAddress);
+  refresh();
+  followAddress();
   // After the first paint.
   requestAnimationFrame(() =>
     setTimeout(() => {

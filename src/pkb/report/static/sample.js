@@ -36,7 +36,15 @@ function makeCode(source, name, marked = new Set()) {
     });
   }
   const rows = lines.map((parts, at) => el("span", { class: marked.has(at + 1) ? "row marked" : "row" }, parts, "\n"));
-  return el("pre", { class: "code", tabindex: 0, role: "region", "aria-label": name }, el("code", {}, rows));
+  return [
+    el(
+      "p",
+      { class: "tools" },
+      makeCopyButton(() => source, `Copy the source: ${name}`),
+      makeDownloadButton(findFileName(name, "py"), () => source, "text/x-python"),
+    ),
+    el("pre", { class: "code", tabindex: 0, role: "region", "aria-label": name }, el("code", {}, rows)),
+  ];
 }
 
 /* The lines of the candidate that its evidence and warnings name. */
@@ -125,12 +133,13 @@ function makeTimes(sample, part) {
   );
 }
 
-function makeTurns(part) {
+function makeTurns(sample, part) {
   if (!part.turns.length) return [];
   return makePart(
     "Turns",
     part.turns.map((turn) => {
-      const pace = turn.speedup === null ? "" : `, ${Number(turn.speedup.toPrecision(3))} times as fast`;
+      const clock = sample.comparable ? "" : ", CPU times";
+      const pace = turn.speedup === null ? "" : `, ${formatRatio(turn.speedup)}${clock}`;
       const said = el("p", {}, turn.reason);
       return makeFold(`Turn ${turn.turn}: ${turn.verdict}${pace}`, [
         said,
@@ -153,12 +162,11 @@ function makeLogs(part) {
 
 function makePace(sample) {
   if (sample.speedup === null) return null;
-  const clock = sample.comparable ? "" : ", by CPU times";
   return el(
     "p",
     { class: "reason" },
     colourWord(sample.pace, "verdict"),
-    ` ${formatSpeedup(sample)} times as fast as the reference${clock}`,
+    ` ${formatSpeedup(sample)} as fast as the reference`,
   );
 }
 
@@ -202,7 +210,7 @@ function makeInside(sample) {
     ...(isEmpty(part.evidence) ? [] : makePart("Evidence", makeTree(part.evidence))),
     ...(isEmpty(part.warnings) ? [] : makePart("What the screen warns of", makeTree(part.warnings))),
     makeSources(sample, part),
-    ...makeTurns(part),
+    ...makeTurns(sample, part),
     ...makeTimes(sample, part),
     ...(part.profile ? makePart("Profile", makeTree(part.profile)) : []),
     ...makeLogs(part),
@@ -221,6 +229,12 @@ function makeInside(sample) {
 
 const dialog = byId("sample");
 
+/* All that the page holds of a sample, as JSON. */
+function writeRecord(sample) {
+  const { index, words, ...facts } = sample;
+  return `${JSON.stringify({ ...facts, ...JSON.parse(byId(`detail-${index}`).textContent) }, null, 1)}\n`;
+}
+
 function openSample(sample, list) {
   const at = list.indexOf(sample);
   const step = (by, name, title) => {
@@ -232,8 +246,14 @@ function openSample(sample, list) {
   const close = el("button", { type: "button", title: "Esc", id: "close" }, "Close");
   close.addEventListener("click", () => dialog.close());
   const title = el("h2", { id: "sample-title", tabindex: -1 }, `${sample.problem} · ${sample.sample}`);
+  const link = makeButton("Copy link", "Copy the address of this sample", () =>
+    copy(location.href.replace(/#.*/, "") + linkTo(sample)),
+  );
+  const save = byId(`detail-${sample.index}`)
+    ? makeDownloadButton(`${sample.problem}-${findFileName(sample.sample, "json")}`, () => writeRecord(sample), "application/json")
+    : null;
   dialog.replaceChildren(
-    el("header", {}, title, step(-1, "Previous", "k"), step(1, "Next", "j"), close),
+    el("header", {}, title, link, save, step(-1, "Previous", "k"), step(1, "Next", "j"), close),
     el("div", { class: "inside" }, makeInside(sample)),
   );
   dialog.dataset.index = sample.index;

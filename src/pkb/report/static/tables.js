@@ -4,8 +4,8 @@ const CHUNK = 500;
 
 class Grid {
   /* columns: name, about, number, value(item), cell(item); the cell of the first names its row. */
-  constructor(box, caption, columns, { sortable = true, total = null, rowId = null } = {}) {
-    Object.assign(this, { columns, total, rowId, items: [], by: null, down: false, most: CHUNK });
+  constructor(box, caption, columns, { sortable = true, total = null, rowId = null, onSort = () => {} } = {}) {
+    Object.assign(this, { columns, total, rowId, onSort, items: [], by: null, down: false, most: CHUNK });
     this.heads = columns.map((column, at) => this.heading(column, at, sortable));
     this.body = el("tbody");
     this.more = el("button", { type: "button", id: "more", hidden: "" }, "");
@@ -21,19 +21,25 @@ class Grid {
   }
 
   heading(column, at, sortable) {
-    const inside = el(sortable ? "button" : "span", { type: sortable && "button" }, column.name);
+    const inside = el(sortable ? "button" : "span", { type: sortable && "button" }, breakHeading(column.name));
     if (sortable) inside.addEventListener("click", () => this.sort(at));
     return el("th", { scope: "col", class: column.number && "number", title: column.about || null }, inside);
   }
 
   sort(at) {
-    this.down = this.by === at ? !this.down : Boolean(this.columns[at].number);
+    this.setOrder(at, this.by === at ? !this.down : Boolean(this.columns[at].number));
+    this.onSort();
+    this.show(this.items);
+  }
+
+  /* Sort by the column at this place, or by none. */
+  setOrder(at, down) {
+    this.down = down;
     this.by = at;
     this.heads.forEach((head, one) => {
       if (one === at) head.setAttribute("aria-sort", this.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    this.show(this.items);
   }
 
   show(items) {
@@ -90,45 +96,62 @@ function makeTable(table, title) {
     ...column,
     heat: table.heat && at > 0,
     value: (cells) => cells[at][1],
-    cell: (cells) => makeCell(...cells[at]),
+    cell: (cells) => makeCell(...cells[at], column.number),
   }));
   const box = el("div", { class: "box" });
+  const texts = () => [table.columns.map((one) => one.name), ...table.rows.map((cells) => cells.map(([text]) => text))];
   const rows = table.total ? table.rows.slice(0, -1) : table.rows;
   const total = table.total ? table.rows.at(-1) : null;
   new Grid(box, title, columns, { sortable: rows.length > 1, total }).show(rows);
-  return box;
+  const tools = el(
+    "p",
+    { class: "tools" },
+    makeCopyButton(() => texts().map((row) => row.join("\t")).join("\n"), `Copy the table: ${title}`),
+    makeDownloadButton(findFileName(title, "csv"), () => writeCsv(texts()), "text/csv"),
+  );
+  return el("div", {}, box, tools);
 }
 
-function makeCell(text, value, sample) {
-  const inside = Object.hasOwn(TONES, text) ? colourWord(text, "verdict") : text;
-  return sample === null ? inside : el("a", { href: `#sample-${sample}` }, inside);
+function makeCell(text, value, sample, isFigure) {
+  const plain = isFigure ? breakFigure(text) : breakName(text);
+  const inside = Object.hasOwn(TONES, text) ? colourWord(text, "verdict") : plain;
+  return sample === null ? inside : el("a", { href: linkTo(samples[sample]) }, inside);
 }
 
-const formatOptional = (value) => (value === null ? "" : value);
+/* Short headings stay whole; a run's name may be long. */
+const breakHeading = (text) => (text.length > 16 ? breakName(text) : el("span", { class: "whole" }, text));
+const makeUnder = (text) => (text === null || text === "" ? null : el("div", { class: "under" }, breakName(text)));
+const hasSeveral = (name) => new Set(samples.map((sample) => sample[name])).size > 1;
+const describePlace = (s) => `${s.platform}, ${s.world} ranks, ${s.dtype}, ${s.size || `${s.m} x ${s.n}`}`;
+
+/* The columns of all samples. Few enough for a narrow screen: what belongs together stands in one cell. */
 const SAMPLE_COLUMNS = [
-  { name: "problem", value: (s) => s.problem, cell: (s) => el("a", { href: linkTo(s) }, s.problem) },
-  { name: "verdict", value: (s) => s.verdict, cell: (s) => colourWord(s.verdict, "verdict") },
-  { name: "sample", className: "name", value: (s) => s.sample, cell: (s) => s.sample },
-  { name: "run", className: "name", value: (s) => s.run, cell: (s) => s.run },
+  {
+    name: "problem",
+    value: (s) => s.number,
+    cell: (s) => [el("a", { href: linkTo(s) }, breakName(s.problem)), makeUnder(s.category)],
+  },
+  {
+    name: "verdict",
+    value: (s) => s.verdict,
+    cell: (s) => [colourWord(s.verdict, "verdict"), makeUnder(s.check)],
+  },
+  { name: "sample", value: (s) => s.sample, cell: (s) => [breakName(s.sample), makeUnder(s.backend)] },
+  { name: "run", value: (s) => s.run, cell: (s) => breakName(s.run), isShown: () => hasSeveral("run") },
+  { name: "suite", value: (s) => s.suite, cell: (s) => breakName(s.suite), isShown: () => hasSeveral("suite") },
   {
     name: "speed-up",
     number: true,
     about: "median of paired blocks and its 95 % interval",
     value: (s) => s.speedup,
-    cell: formatSpeedup,
+    cell: (s) => (s.speedup === null ? "" : [breakFigure(formatSpeedup(s)), el("div", {}, colourWord(s.pace))]),
   },
-  {
-    name: "pace",
-    about: "at 95 %",
-    value: (s) => s.pace,
-    cell: (s) => (s.speedup === null ? "" : [colourWord(s.pace), s.comparable ? "" : " (CPU times)"]),
-  },
-  { name: "why", className: "why", value: (s) => s.reason, cell: (s) => el("span", { title: s.reason }, s.reason) },
   {
     name: "time",
     number: true,
+    about: "of one call",
     value: (s) => s.candidate_us,
-    cell: (s) => (s.candidate_us === null ? "" : formatDuration(s.candidate_us)),
+    cell: (s) => (s.candidate_us === null ? "" : [breakFigure(formatDuration(s.candidate_us)), s.comparable ? null : makeUnder("CPU")]),
   },
   {
     name: "% of light",
@@ -137,11 +160,6 @@ const SAMPLE_COLUMNS = [
     value: (s) => s.percent,
     cell: (s) => (s.percent === null ? "" : s.percent.toPrecision(3)),
   },
-  { name: "check", value: (s) => s.check, cell: (s) => formatOptional(s.check) },
-  { name: "category", value: (s) => s.category, cell: (s) => s.category },
-  { name: "backend", value: (s) => s.backend, cell: (s) => s.backend },
-  { name: "platform", value: (s) => s.platform, cell: (s) => s.platform },
-  { name: "ranks", number: true, value: (s) => s.world, cell: (s) => s.world },
-  { name: "dtype", value: (s) => s.dtype, cell: (s) => s.dtype },
-  { name: "size", value: (s) => s.size || s.m * s.n, cell: (s) => s.size || `${s.m} x ${s.n}` },
-];
+  { name: "why", className: "why", value: (s) => s.reason, cell: (s) => el("span", { title: s.reason }, s.reason) },
+  { name: "where", value: describePlace, cell: (s) => makeUnder(describePlace(s)) },
+].filter(({ isShown, value }) => (isShown ? isShown() : samples.some((sample) => value(sample) !== null)));
