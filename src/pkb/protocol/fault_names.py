@@ -7,6 +7,8 @@ COMMUNICATION_FAULTS = ("no-communication", "rank-dropped", "ranks-swapped", "fl
 FAULTS = (*OUTPUT_FAULTS, *COMMUNICATION_FAULTS)
 OTHER_ORDER = "other-order"
 """No fault: sums in another order of ranks, which must pass."""
+ROUNDED_SUMS = "rounded-sums"
+"""No fault: sums in another order of ranks, rounded to their dtype after every rank, which must pass."""
 
 SKIP = "skip"
 """Leaves out one operation of a model; its number follows the name."""

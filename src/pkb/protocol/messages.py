@@ -12,6 +12,7 @@ from pkb.base.pytree import MOST_TENSORS, list_form_tensors
 from pkb.base.schema import AtMost, SchemaError, dump, parse
 from pkb.problems.size import Size
 from pkb.protocol import bounds as b
+from pkb.protocol.sums import Sums
 
 KIND, ORDER_NUMBER = "kind", "order"
 """Names that a header has besides the fields of its message."""
@@ -159,6 +160,8 @@ class HeldTensors(Answer):
 @dataclass(frozen=True)
 class CallResults(Answer):
     results: Annotated[list[ResultReport], AtMost(1024)]
+    has_added: bool = False
+    """Whether 16-bit floats of three ranks or more were added up, unless natively."""
 
     def __post_init__(self) -> None:
         if sum(leaf.nbytes for result in self.results for leaf in result.leaves) > b.MOST_BYTES:
@@ -265,6 +268,7 @@ class RunCalls(Order):
     answer = CallResults
     count: bool = False
     """Whether library calls are counted, operator by operator."""
+    sums: Sums = Sums.NATIVE
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Observer:
         """See, or change in place, the result of a reduction; `own` is this rank's contribution."""
 
 
-class _CompletedWork:
+class CompletedWork:
     """A work handle that is complete: every observed collective is synchronous."""
 
     def wait(self, *_: Any) -> bool:
@@ -98,7 +98,7 @@ class _Wrappers:
         async_op: bool = False,
         group_dst: int | None = None,
     ) -> Any:
-        return self._reduce_in_place("reduce", tensor, op, group, async_op, _find_group_rank(dst, group_dst, group))
+        return self._reduce_in_place("reduce", tensor, op, group, async_op, find_group_rank(dst, group_dst, group))
 
     def _reduce_in_place(
         self, kind: str, tensor: Tensor, op: Any, group: Any, async_op: bool, root: int | None = None
@@ -109,7 +109,7 @@ class _Wrappers:
         place = {} if root is None else {"group_dst": root}
         ORIGINALS[kind](tensor, op=op, group=group, **place)
         self._observer.observe_reduction(collective, tensor, own, op, group)
-        return _CompletedWork() if async_op else None
+        return CompletedWork() if async_op else None
 
     def reduce_scatter_tensor(
         self, output: Tensor, input: Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
@@ -117,7 +117,7 @@ class _Wrappers:
         collective = self._begin("reduce_scatter_tensor", group)
         ORIGINALS["reduce_scatter_tensor"](output, self._observer.observe_send(collective, input), op=op, group=group)
         self._observer.observe_reduction(collective, output, input, op, group)
-        return _CompletedWork() if async_op else None
+        return CompletedWork() if async_op else None
 
     def all_gather_into_tensor(self, output: Tensor, input: Tensor, group: Any = None, async_op: bool = False) -> Any:
         blocks = output.view(dist.get_world_size(group), *input.shape).unbind()
@@ -144,7 +144,7 @@ class _Wrappers:
         self._observer.observe_receive(
             collective, dict(zip(sources, blocks, strict=True)), dict.fromkeys(sources, local)
         )
-        return _CompletedWork() if async_op else None
+        return CompletedWork() if async_op else None
 
     def all_to_all_single(
         self,
@@ -160,7 +160,7 @@ class _Wrappers:
         ORIGINALS["all_to_all_single"](output, sent, output_split_sizes, input_split_sizes, group=group)
         received = _split_blocks(output, output_split_sizes, collective.world)
         self._observer.observe_receive(collective, received, _split_blocks(input, input_split_sizes, collective.world))
-        return _CompletedWork() if async_op else None
+        return CompletedWork() if async_op else None
 
     def broadcast(
         self,
@@ -170,14 +170,14 @@ class _Wrappers:
         async_op: bool = False,
         group_src: int | None = None,
     ) -> Any:
-        root = _find_group_rank(src, group_src, group)
+        root = find_group_rank(src, group_src, group)
         collective = self._begin("broadcast", group, root)
         own = tensor.clone()
         if collective.rank == collective.root:
             tensor.copy_(self._observer.observe_send(collective, own))
         ORIGINALS["broadcast"](tensor, group=group, group_src=root)
         self._observer.observe_receive(collective, {root: tensor}, {root: own})
-        return _CompletedWork() if async_op else None
+        return CompletedWork() if async_op else None
 
     def scatter(
         self,
@@ -187,7 +187,7 @@ class _Wrappers:
         group: Any = None,
         group_src: int | None = None,
     ) -> None:
-        root = _find_group_rank(src, group_src, group)
+        root = find_group_rank(src, group_src, group)
         collective = self._begin("scatter", group, root)
         blocks = scatter_list and [self._observer.observe_send(collective, block) for block in scatter_list]
         ORIGINALS["scatter"](tensor, blocks, group=group, group_src=root)
@@ -201,7 +201,7 @@ class _Wrappers:
         group: Any = None,
         group_dst: int | None = None,
     ) -> None:
-        root = _find_group_rank(dst, group_dst, group)
+        root = find_group_rank(dst, group_dst, group)
         collective = self._begin("gather", group, root)
         ORIGINALS["gather"](self._observer.observe_send(collective, tensor), gather_list, group=group, group_dst=root)
         received = dict(enumerate(gather_list or []))
@@ -230,7 +230,7 @@ class _Wrappers:
             like = [s.tensor for s in sends if s.tensor.shape == op.tensor.shape and s.tensor.dtype == op.tensor.dtype]
             own = like[min(position, len(like) - 1)] if like else torch.zeros_like(op.tensor)
             self._observer.observe_receive(collective, {op.peer: op.tensor}, {op.peer: own})
-        return [_CompletedWork() for _ in ops]
+        return [CompletedWork() for _ in ops]
 
 
 ORIGINALS: dict[str, Callable[..., Any]] = {
@@ -243,7 +243,7 @@ def _split_blocks(tensor: Tensor, sizes: list[int] | None, world: int) -> dict[i
     return dict(enumerate(tensor.split(list(sizes))))
 
 
-def _find_group_rank(world_rank: int | None, group_rank: int | None, group: Any) -> int:
+def find_group_rank(world_rank: int | None, group_rank: int | None, group: Any) -> int:
     """Return the root's rank in the group; callers name it by its rank in the world or in the group."""
     if group_rank is not None:
         return group_rank

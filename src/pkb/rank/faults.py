@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pkb.base.pytree import iterate_tensors, map_tensors
-from pkb.protocol.fault_names import OTHER_ORDER
+from pkb.protocol.fault_names import OTHER_ORDER, ROUNDED_SUMS
 from pkb.rank.collective_observer import ORIGINALS, Collective, Observer, observe_collectives
 from pkb.rank.model_faults import MODEL_FAULTS
 
@@ -95,14 +95,18 @@ class StaleData(Fault):
 
 
 class OtherOrder(Observer):
-    """Not a fault: sum in float32, last rank first, as a correct kernel may."""
+    """Not a fault: sum last rank first, in float32 or rounded after every rank, as a correct kernel may."""
+
+    def __init__(self, rounded: bool = False):
+        super().__init__()
+        self.rounded = rounded
 
     def observe_reduction(self, collective: Collective, result: Tensor, own: Tensor, op: Any, group: Any) -> None:
         if op != dist.ReduceOp.SUM or not result.dtype.is_floating_point:
             return
         copies = [torch.empty_like(own) for _ in range(collective.world)]
         ORIGINALS["all_gather"](copies, own.contiguous(), group=group)
-        wide = torch.float64 if own.dtype is torch.float64 else torch.float32
+        wide = own.dtype if self.rounded or own.dtype is torch.float64 else torch.float32
         total = sum(copy.to(wide) for copy in reversed(copies))
         assert isinstance(total, Tensor)
         if collective.kind != "reduce" or collective.rank == collective.root:
@@ -199,7 +203,8 @@ def plant_fault(solution: Callable[..., Any], name: str, integers: bool = False)
         return MODEL_FAULTS[kind](solution, int(number or 0))
     if name in OUTPUT_CHANGES:
         return _plant_output_fault(solution, OUTPUT_CHANGES[name])
-    observer = OtherOrder() if name == OTHER_ORDER else OBSERVERS[name](integers)
+    right = name in (OTHER_ORDER, ROUNDED_SUMS)
+    observer = OtherOrder(rounded=name == ROUNDED_SUMS) if right else OBSERVERS[name](integers)
 
     def run_observed(*args: Any) -> Any:
         observer.begin_call()

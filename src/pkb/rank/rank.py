@@ -8,6 +8,7 @@ import gc
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
@@ -45,6 +46,7 @@ from pkb.rank.observers.thread_delay import ThreadDelay
 from pkb.rank.oracle import compute_in_float64, widen
 from pkb.rank.profilers import PROFILERS
 from pkb.rank.stopwatch import Stopwatch, poison
+from pkb.rank.sums import SumOverride
 from pkb.rank.warm_kernels import warm_up_kernels
 
 Handler = Callable[["Rank", Any], m.Answer | None]
@@ -204,7 +206,8 @@ class Rank:
         outputs: list[Any] = []
         copies: list[ResultCopy] = []
         count = self.observer.count_operators() if self.observer and order.count else contextlib.nullcontext()
-        with compute_in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else count:
+        context = compute_in_float64(self.calls[0].case.dtype) if self.calls[0].oracle else count
+        with context, SumOverride(order.sums) as override:
             for call in self.calls:
                 self.platform.delay(call.delay)
                 poison(outputs[-1:], self.device)
@@ -216,7 +219,7 @@ class Rank:
                     copies.append(call.copy_result(outputs[-1], _COPIED_BYTES // len(self.calls)))
         self.platform.delay(0.0)
         self.platform.synchronize()
-        return self._hold_results(outputs, copies)
+        return replace(self._hold_results(outputs, copies), has_added=override.has_added)
 
     def _begin_call(self) -> None:
         if self.observer:

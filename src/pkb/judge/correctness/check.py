@@ -8,7 +8,7 @@ import numpy as np
 
 from pkb.base.pytree import describe_difference
 from pkb.failure import Failure
-from pkb.judge.correctness.compare import Mismatch, compare
+from pkb.judge.correctness.compare import Mismatch, compare, compare_together
 from pkb.judge.correctness.reference import ExpectedCall, Reference
 from pkb.judge.correctness.results import Leaf, Outputs, Result
 from pkb.protocol.spot_check import Excerpt
@@ -95,8 +95,27 @@ def check_values(
             mismatch = compare(outputs[result.call, result.rank][k], expected.outputs[k], tolerance)
             if mismatch:
                 wrong.append((result, k, _locate(mismatch, expected.excerpts[k], result.leaves[k])))
+    if not wrong and not tolerance:
+        wrong = _list_often_wrong(results, outputs, reference, trial)
     if wrong:
         raise _describe_wrong_values(wrong, outputs, trial)
+
+
+def _list_often_wrong(
+    results: list[Result], outputs: Outputs, reference: Reference, trial: Trial
+) -> list[tuple[Result, int, Mismatch]]:
+    """Return outputs of few values that err too much in all calls of the trial together, rank by rank."""
+    groups: dict[tuple[int, int], list[Result]] = {}
+    for result in results:
+        for k in reference.calls[trial, result.call, result.rank].judged:
+            groups.setdefault((result.rank, k), []).append(result)
+    wrong = []
+    for (rank, k), calls in groups.items():
+        expected = [reference.calls[trial, result.call, rank].outputs[k] for result in calls]
+        found = compare_together([(outputs[r.call, rank][k], e) for r, e in zip(calls, expected, strict=True)])
+        if found:
+            wrong.append((calls[found[0]], k, found[1]))
+    return wrong
 
 
 def _locate(mismatch: Mismatch, excerpt: Excerpt | None, leaf: Leaf) -> Mismatch:

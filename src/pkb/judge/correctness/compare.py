@@ -7,8 +7,8 @@ pass and a correct kernel with another order of sums never fails.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,12 @@ from pkb.settings import Tolerance
 
 RMS_FACTOR = 3.0
 WORST_FACTOR = 4.0
+STEPWISE_RMS_FACTOR, STEPWISE_WORST_FACTOR = 1.5, 2.0
+"""Of the reference's error where sums over ranks are rounded after every rank: only the order of ranks is free then."""
+FEW_VALUES = 4.0
+"""The root mean square of N values scatters: it may be this many standard deviations over the square root of N. One
+normal value in sixteen thousand is beyond four."""
+_ENOUGH_VALUES = (FEW_VALUES / RMS_FACTOR) ** 2
 # Roundings, in units of the dtype's own, that a correct kernel may add whatever the reference did: in
 # 16 bits one more; in wider ones what another order of a long sum costs, still far below TF32's 2^-11.
 NARROW_FLOOR, WIDE_FLOOR = 1.0, 32.0
@@ -59,6 +65,8 @@ class Expected:
     own: OwnError
     scale: float
     """The oracle's typical value."""
+    stepwise: OwnError = OwnError(0.0, 0.0)
+    """The reference's error where sums over ranks are rounded after every rank; none where there are no such sums."""
 
     @classmethod
     def of(cls, reference: Tensor, oracle: Tensor, exact: bool = False) -> "Expected":
@@ -66,6 +74,15 @@ class Expected:
             return cls(reference, oracle, True, OwnError(0.0, 0.0), 0.0)
         scale = _scale(oracle)
         return cls(reference, oracle, False, OwnError(*_rms_and_worst(reference, oracle, scale)), scale)
+
+    def allow_errors_of(self, stepwise: Tensor) -> "Expected":
+        """Return what is expected where the reference, with sums rounded after every rank, returned `stepwise`."""
+        if self.exact or overflows(stepwise, self.oracle):
+            return self
+        return replace(self, stepwise=OwnError(*_rms_and_worst(stepwise, self.oracle, self.scale)))
+
+    def allow_at_least(self, own: OwnError, stepwise: OwnError) -> "Expected":
+        return replace(self, own=self.own.at_least(own), stepwise=self.stepwise.at_least(stepwise))
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,24 @@ def compare(actual: Tensor, expected: Expected, tolerance: Tolerance | None = No
     if tolerance:
         return _compare_plainly(actual, expected.reference, tolerance)
     return _compare_to_oracle(actual, expected)
+
+
+def compare_together(outputs: Sequence[tuple[Tensor, Expected]]) -> tuple[int, Mismatch] | None:
+    """Return the worst of these outputs, and what differs, if they err too much together.
+
+    They are the same output in several calls. What a few values may be off each, they may not be off all the time.
+    """
+    outputs = [(actual, expected) for actual, expected in outputs if not expected.exact and actual.numel()]
+    count = sum(actual.numel() for actual, _ in outputs)
+    if not outputs or outputs[0][0].numel() >= _ENOUGH_VALUES:
+        return None
+    allowed = [OwnError(*_find_allowed(expected, count)) for _, expected in outputs]
+    found = [OwnError(*_rms_and_worst(actual, expected.oracle, expected.scale)) for actual, expected in outputs]
+    shares = [error.rms / limit.rms if limit.rms else 0.0 for error, limit in zip(found, allowed, strict=True)]
+    if sum(share**2 for share in shares) <= len(shares):
+        return None
+    k = shares.index(max(shares))
+    return k, _describe_errors(*outputs[k], found[k], allowed[k])
 
 
 def overflows(reference: Tensor, oracle: Tensor) -> bool:
@@ -137,24 +172,37 @@ def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) ->
 
 
 def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
-    scale, own = expected.scale, expected.own
-    floor = _floor(expected.reference.dtype) if scale else 0.0
-    # The root mean square of a rounding is less than half of its worst case.
-    rms_allowed, worst_allowed = RMS_FACTOR * max(own.rms, 0.5 * floor), WORST_FACTOR * max(own.worst, floor)
+    scale = expected.scale
+    rms_allowed, worst_allowed = _find_allowed(expected, actual.numel())
     for errors in (_at_the_most, _rms_and_worst):
         rms, worst = errors(actual, expected.oracle, scale)
         if rms <= rms_allowed and worst <= worst_allowed:
             return None
+    return _describe_errors(actual, expected, OwnError(rms, worst), OwnError(rms_allowed, worst_allowed))
+
+
+def _find_allowed(expected: Expected, count: int) -> tuple[float, float]:
+    """Return the errors that `count` values may have, in the root mean square and in the worst of them."""
+    own, stepwise = expected.own, expected.stepwise
+    floor = _floor(expected.reference.dtype) if expected.scale else 0.0
+    few = FEW_VALUES / math.sqrt(count)
+    # The root mean square of a rounding is less than half of its worst case.
+    rms = (RMS_FACTOR * 0.5 * floor, max(RMS_FACTOR, few) * own.rms, max(STEPWISE_RMS_FACTOR, few) * stepwise.rms)
+    worst = (WORST_FACTOR * floor, max(WORST_FACTOR, few) * own.worst)
+    return max(rms), max(*worst, max(STEPWISE_WORST_FACTOR, few) * stepwise.worst)
+
+
+def _describe_errors(actual: Tensor, expected: Expected, found: OwnError, allowed: OwnError) -> Mismatch:
     measured = {
-        "rms_error": rms,
-        "rms_allowed": rms_allowed,
-        "worst_error": worst,
-        "worst_allowed": worst_allowed,
-        "rms_value": scale,
+        "rms_error": found.rms,
+        "rms_allowed": allowed.rms,
+        "worst_error": found.worst,
+        "worst_allowed": allowed.worst,
+        "rms_value": expected.scale,
     }
-    error = _relative_error(actual, _wide(expected.oracle), scale)
-    beyond = ~(error <= measured["worst_allowed"])
-    wrong = beyond if beyond.any() else ~(error <= measured["rms_allowed"])
+    error = _relative_error(actual, _wide(expected.oracle), expected.scale)
+    beyond = ~(error <= allowed.worst)
+    wrong = beyond if beyond.any() else ~(error <= allowed.rms)
     return _mismatch(_rule(measured), wrong, error, actual, expected.oracle, measured)
 
 

@@ -22,6 +22,7 @@ from pkb.judge.worlds.world import World
 from pkb.protocol import messages as m
 from pkb.protocol.channel import wire_name
 from pkb.protocol.sent_inputs import DrawnArguments
+from pkb.protocol.sums import Sums
 from pkb.trial import Trial, TrialKind
 
 
@@ -93,12 +94,12 @@ def order_trial(
         world.send(m.RunCalls(count))
 
 
-def wait_until_drawn(world: World, setup: Setup, count: bool = False) -> None:
+def wait_until_drawn(world: World, setup: Setup, count: bool = False, sums: Sums = Sums.NATIVE) -> None:
     """Wait for the inputs of the trial that was ordered last; then let several ranks run it."""
     world.collect(m.DrawInputs, "prepare", setup.limits.trial_s)
     if world.size > 1:
         # Only now that all have drawn: they still write to buffers that others use in their calls.
-        world.send(m.RunCalls(count))
+        world.send(m.RunCalls(count, sums))
 
 
 def _order_candidate_inputs(world: World, setup: Setup, seeds: Seeds, trial: Trial, longest_delay: float) -> None:

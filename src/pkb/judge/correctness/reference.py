@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from pkb.judge.setup.setup import HIDDEN, Setup
 from pkb.judge.worlds.pool import WorldPool
 from pkb.judge.worlds.world import World
 from pkb.protocol.spot_check import Excerpt
+from pkb.protocol.sums import Sums
 from pkb.record import Verdict
 from pkb.trial import Trial
 
@@ -49,13 +49,18 @@ class Reference:
 
     def pool_errors(self, measure: "Reference") -> "Reference":
         """Return the same calls, each allowed at least the error that the reference typically makes in `measure`."""
-        typical = measure.find_own_errors()
+        typical = measure.find_errors()
         return Reference({key: replace(call, outputs=_pool_errors(call, typical)) for key, call in self.calls.items()})
 
-    def find_own_errors(self) -> list[OwnError]:
-        """Return the reference's error in each output, over all calls that round."""
-        columns = zip_longest(*(call.outputs for call in self.calls.values()))
-        return [OwnError.pool([one.own for one in column if one and not one.exact]) for column in columns]
+    def find_errors(self) -> list[tuple[OwnError, OwnError]]:
+        """Return the reference's errors in each output, own and stepwise, over all calls that round and are judged."""
+        count = max((len(call.outputs) for call in self.calls.values()), default=0)
+        return [self._pool_output(output) for output in range(count)]
+
+    def _pool_output(self, output: int) -> tuple[OwnError, OwnError]:
+        outputs = [call.outputs[output] for call in self.calls.values() if output in call.judged]
+        rounded = [one for one in outputs if not one.exact]
+        return OwnError.pool([one.own for one in rounded]), OwnError.pool([one.stepwise for one in rounded])
 
     def find_largest_call(self) -> int:
         """Return the bytes of the largest result of one call on one rank."""
@@ -103,16 +108,25 @@ def compute_reference(setup: Setup, pool: WorldPool, seeds: Seeds, known: Calls 
 
 
 def compute_calls(world: World, setup: Setup, seeds: Seeds, trial: Trial, first: int = 0) -> Calls:
-    """Run the calls of one trial, from `first` on, in a reference world: as they are, and by the oracle."""
+    """Run the calls of one trial, from `first` on, in a reference world: in its dtype, and by the oracle.
+
+    In its dtype they run twice where ranks add up 16-bit floats: rounded once, and after every rank.
+    """
+    exact = setup.problem.exact or setup.is_whole(trial)
     draw_inputs(world, setup, seeds, trial, first=first)
-    results, plain = _run(world, setup, seeds, trial, first)
+    results, plain = _run(world, setup, seeds, trial, first, Sums.ONCE)
+    stepwise = plain
+    if not exact and any(result.has_added for result in results):
+        draw_inputs(world, setup, seeds, trial, first=first)
+        _, stepwise = _run(world, setup, seeds, trial, first, Sums.STEPWISE)
     draw_inputs(world, setup, seeds, trial, oracle=True, first=first)
     _, oracle = _run(world, setup, seeds, trial, first)
     calls = {}
     for result in results:
         _refuse_changes(setup, result)
-        key, exact = (result.call, result.rank), setup.problem.exact or setup.is_whole(trial)
-        outputs = [_expect(setup, t, o, exact) for t, o in zip(plain[key], oracle[key], strict=True)]
+        key = (result.call, result.rank)
+        triples = zip(plain[key], oracle[key], stepwise[key], strict=True)
+        outputs = [_expect(setup, t, o, exact, s) for t, o, s in triples]
         excerpts = find_excerpts(result, setup, seeds, trial, first)
         calls[trial, *key] = ExpectedCall(result, outputs, excerpts, _select_judged(setup, result, trial))
     return calls
@@ -140,15 +154,17 @@ def run_plainly(world: World, setup: Setup, seeds: Seeds, places: Sequence[Place
     return found
 
 
-def _pool_errors(call: ExpectedCall, typical: Sequence[OwnError]) -> list[Expected]:
+def _pool_errors(call: ExpectedCall, typical: Sequence[tuple[OwnError, OwnError]]) -> list[Expected]:
     """Return the outputs with the reference's error in this call, or its typical one where this call was lucky."""
     # A call that is measured by others may have more outputs than they.
-    own = [*typical, *[OwnError(0.0, 0.0)] * len(call.outputs)]
-    return [o if o.exact else replace(o, own=o.own.at_least(own[k])) for k, o in enumerate(call.outputs)]
+    errors = [*typical, *[(OwnError(0.0, 0.0), OwnError(0.0, 0.0))] * len(call.outputs)]
+    return [one if one.exact else one.allow_at_least(*errors[k]) for k, one in enumerate(call.outputs)]
 
 
-def _run(world: World, setup: Setup, seeds: Seeds, trial: Trial, first: int) -> tuple[list[Result], Outputs]:
-    results = run_calls(world, setup, "the reference's own run")
+def _run(
+    world: World, setup: Setup, seeds: Seeds, trial: Trial, first: int, sums: Sums = Sums.NATIVE
+) -> tuple[list[Result], Outputs]:
+    results = run_calls(world, setup, "the reference's own run", sums)
     return results, fetch_tensors(world, setup, seeds, trial, results, first)
 
 
@@ -161,7 +177,7 @@ def _select_judged(setup: Setup, result: Result, trial: Trial) -> list[int]:
     return [int(leaf) for leaf in chosen]
 
 
-def _expect(setup: Setup, reference: Tensor, oracle: Tensor, exact: bool) -> Expected:
+def _expect(setup: Setup, reference: Tensor, oracle: Tensor, exact: bool, stepwise: Tensor) -> Expected:
     if overflows(reference, oracle):
         raise Failure(
             Verdict.ENVIRONMENT,
@@ -169,7 +185,8 @@ def _expect(setup: Setup, reference: Tensor, oracle: Tensor, exact: bool) -> Exp
             "choose another --dtype or --size",
             check="reference-finite",
         )
-    return Expected.of(reference, oracle, exact)
+    expected = Expected.of(reference, oracle, exact)
+    return expected if exact or stepwise is reference else expected.allow_errors_of(stepwise)
 
 
 def _refuse_changes(setup: Setup, result: Result) -> None:

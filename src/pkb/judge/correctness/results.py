@@ -16,6 +16,7 @@ from pkb.judge.worlds.world import World
 from pkb.protocol import messages as m
 from pkb.protocol.bounds import DTYPES, count_bytes
 from pkb.protocol.spot_check import Excerpt
+from pkb.protocol.sums import Sums
 from pkb.trial import Trial
 
 _TIMED_RESULTS = "a timed call's results"
@@ -50,15 +51,17 @@ class Result:
     leaves: list[Leaf]
     changed: list[str]
     """Arguments that are not what they were."""
+    has_added: bool = False
+    """Whether the rank has added up 16-bit floats of three ranks or more as it was told to."""
 
 
 Outputs = dict[tuple[int, int], list[Tensor]]
 """(call, rank): the tensors that were returned, or excerpts of them."""
 
 
-def run_calls(world: World, setup: Setup, phase: str) -> list[Result]:
+def run_calls(world: World, setup: Setup, phase: str, sums: Sums = Sums.NATIVE) -> list[Result]:
     """Run the drawn calls. The ranks hold what they returned: fetch it with `fetch_tensors`."""
-    world.send(m.RunCalls())
+    world.send(m.RunCalls(sums=sums))
     return collect_results(world, setup, phase)
 
 
@@ -115,7 +118,7 @@ def _list_results(answer: m.CallResults, rank: int, calls: int, world: World, ph
         cause = f"results of {len(answer.results)} calls, not of {calls}"
         raise describe_garbled_answer(world.blame, rank, phase, cause)
     return [
-        Result(rank, call, report.form, [*map(_make_leaf, report.leaves)], report.changed)
+        Result(rank, call, report.form, [*map(_make_leaf, report.leaves)], report.changed, answer.has_added)
         for call, report in enumerate(answer.results)
     ]
 

@@ -63,7 +63,7 @@ def solution(
 PROBLEM = Problem(
     category="Data Parallel",
     source="open_clip's SigLIP loss with neighbour exchange (Zhai et al. 2023)",
-    sizes={"tiny": Size(64, 32), "paper": Size(1024, 1024), "large": Size(65536, 1152)},
+    sizes={"tiny": Size(16, 16), "paper": Size(1024, 1024), "large": Size(65536, 1152)},
 )
 
 

@@ -16,8 +16,9 @@ from pkb import Cost, Problem, Size, link
 def mean_over_tokens(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
     if weight is None:
         return values.mean(dim=0)
-    weighted = values * weight.reshape(-1, *[1] * (values.dim() - 1))
-    return weighted.sum(dim=0) / weight.sum()
+    weights = weight.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
+    # The sum of the weights is rounded to the dtype of the values, as where this loss comes from.
+    return (values * weights).sum(dim=0) / weights.sum(dim=0)
 
 
 def routing_means(
