@@ -138,7 +138,7 @@ def _walk(place: _Place, entry: str) -> Iterator[_Place]:
     if not isinstance(node, ast.If) or not _is_for_one_rank(node):
         yield place
     for name, value in ast.iter_fields(node):
-        if isinstance(node, ast.If) and name == "body" and _is_for_one_rank(node):
+        if isinstance(node, ast.If) and name in ("test", "body") and _is_for_one_rank(node):
             continue
         if name in _UNSHOWN_FIELDS or (isinstance(node, ast.FunctionDef) and name == "args" and node.name == entry):
             continue
@@ -148,7 +148,9 @@ def _walk(place: _Place, entry: str) -> Iterator[_Place]:
 
 
 def _is_refusal(node: ast.AST) -> bool:
-    """Whether a statement only refuses arguments that no call has."""
+    """Whether a node only refuses arguments that no call has: a check that raises, or `strict=True` of zip."""
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"
     if isinstance(node, ast.If):
         return all(isinstance(one, ast.Raise) for one in node.body) and not node.orelse
     return isinstance(node, ast.Raise | ast.Assert)

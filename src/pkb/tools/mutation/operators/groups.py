@@ -20,4 +20,4 @@ def mutate(node: ast.AST) -> Iterator[ast.AST]:
 
 
 # Elsewhere all groups are the whole world.
-OPERATOR = Operator("groups", mutate, needs="subgroup(")
+OPERATOR = Operator("groups", mutate, needs="subgroup")

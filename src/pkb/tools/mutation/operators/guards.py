@@ -15,17 +15,22 @@ _MASKS = {"mask", "attn_mask", "is_causal", "causal", "min", "max", "eps", "igno
 _OPPOSITE = {"tril": "triu", "triu": "tril", "clamp_min": "clamp_max", "clamp_max": "clamp_min"}
 
 _EPSILON = 1e-4
+"""The least value that a superfluous guard allows."""
 _MAGNITUDES = {"amax", "norm", "vector_norm", "abs", "sqrt", "square", "var", "std"}
 
 
 def mutate(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
-        yield copy_with(node, right=ast.BinOp(node.right, ast.Add(), ast.Constant(_EPSILON)))
+        yield copy_with(node, right=_set_least(node.right))
     if not isinstance(node, ast.Call):
         return
     if find_called_name(node) in _MAGNITUDES:
-        yield ast.Call(ast.Attribute(node, "clamp_min", ast.Load()), [ast.Constant(_EPSILON)], [])
+        yield _set_least(node)
     yield from _drop_guards(node)
+
+
+def _set_least(node: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(node, "clamp_min", ast.Load()), [ast.Constant(_EPSILON)], [])
 
 
 def _drop_guards(node: ast.Call) -> Iterator[ast.AST]:

@@ -66,7 +66,7 @@ def _exchange_steps(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator
 
 
 def _first_line(node: ast.stmt) -> str:
-    return ast.unparse(node).split("\n")[0][:50]
+    return ast.unparse(node).split("\n")[0][:50].strip()
 
 
 OPERATOR = Operator("orders", mutate)

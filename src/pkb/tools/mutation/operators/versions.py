@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pkb.tools.mutation.change import Mutation, Operator
-from pkb.tools.mutation.syntax import copy_with, list_changed
+from pkb.tools.mutation.syntax import copy_with
 
 _MOST_STEPS = 3
 """The most later steps that may use the earlier version, one at a time."""
@@ -19,7 +19,7 @@ def mutate(node: ast.AST) -> Iterator[Mutation]:
 
 def _mutate_body(node: ast.AST, body: list[ast.stmt]) -> Iterator[Mutation]:
     for k, step in enumerate(body):
-        for name in sorted(list_changed(step) & _list_read(step)):
+        for name in sorted(_list_assigned(step) & _list_read(step)):
             users = [j for j in range(k + 1, len(body)) if name in _list_read(body[j])][:_MOST_STEPS]
             before = f"{name}_before"
             for j in users:
@@ -42,13 +42,20 @@ class _Rename(ast.NodeTransformer):
         return node
 
 
+def _list_assigned(node: ast.stmt) -> set[str]:
+    """Return the variables that become another object; one that is changed in place has no earlier version."""
+    in_place = {id(one.target) for one in ast.walk(node) if isinstance(one, ast.AugAssign)}
+    names = (one for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    return {name.id for name in names if id(name) not in in_place}
+
+
 def _list_read(node: ast.stmt) -> set[str]:
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
     return {one.id for one in names if isinstance(one.ctx, ast.Load)}
 
 
 def _first_line(node: ast.stmt) -> str:
-    return ast.unparse(node).split("\n")[0][:60]
+    return ast.unparse(node).split("\n")[0][:60].strip()
 
 
 OPERATOR = Operator("versions", mutate)
