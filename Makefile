@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Both build .venv on first use.
+# Three commands: `make demo`, `make check` (a quick look) and `make test` (everything). All build .venv on first use.
 PYTHON ?= python3
 # Asked for by exact version, and first: an open range may pull gigabytes of CUDA packages
 # that a CPU machine has no use for. On a GPU machine: make demo TORCH="torch>=2.9".
@@ -13,12 +13,24 @@ GPU_PYTHON ?= $(BIN)/python
 # Of pytest-xdist: processes that share the tests. Tests that read a clock run alone in any case.
 WORKERS ?= 2
 
-.PHONY: demo test gpu-test lint types format bench clean
+# What `make check` runs: every layer once, real ranks included, and no test that reads a clock.
+QUICK := tests/base tests/protocol tests/screen tests/test_house.py tests/test_imports.py tests/cli/test_check.py \
+	tests/judge/test_judge.py tests/judge/correctness/test_compare.py tests/judge/worlds/test_gate.py \
+	tests/rank/test_call.py tests/rank/test_rank_holds_nothing_of_the_judge.py \
+	tests/tools/test_strength.py::test_faults_do_what_they_say \
+	"tests/tools/test_redteam.py::test_caught[11a_counts_calls]" \
+	"tests/problems/test_problems.py::test_reference_is_its_own_correct_candidate[13_gemm_allreduce-4-float32]"
+
+.PHONY: demo check test gpu-test lint types format bench clean
 
 demo: $(READY)
 	$(BIN)/pkb eval 1-8,12,13,16,18,45,73 --solutions-dir solutions/triton --backend triton --out runs/demo
 
+check: lint types
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not clock and not gpu" $(QUICK)
+
 test: lint types
+	@echo "make test runs everything: at most 22 minutes on 2 cores (measured on 17 November 2026). make check is a quick look."
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 gpu-test: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),$(READY))

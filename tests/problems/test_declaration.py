@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pkb.problems.declaration import read_declaration
 from pkb.problems.problem import Problem
-from pkb.problems.suite import Suite, find_suite, load_file
+from pkb.problems.suite import Suite, find_suite, load_file, load_problem
+from pkb.protocol.sent_inputs import DrawnArguments, draw_arguments
+from pkb.rank.call import Call
 
 SUITES = ("parallel", "kernelbench")
 WITHOUT_TORCH = """
@@ -62,3 +65,21 @@ def test_a_file_that_must_be_run_is_run(tmp_path: Path) -> None:
     assert read_declaration(path) is None
     (problem,) = Suite(tmp_path).read_problems()
     assert problem is load_file(path.resolve())
+
+
+def test_inputs_are_drawn_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, before = load_problem(63), torch.get_num_threads()
+    draw, seen = problem.module.inputs, []
+    monkeypatch.setattr(problem.module, "inputs", lambda case: (seen.append(torch.get_num_threads()), draw(case))[1])
+    problem.inputs(problem.case("tiny", "float32", 2))
+    assert (seen, torch.get_num_threads()) == ([1], before)
+
+
+def test_what_was_sent_is_not_drawn_again_to_see_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = load_problem(1)
+    case = problem.case("tiny", "float32", 2)
+    call = Call.draw(problem, case, sent=DrawnArguments.take_apart(draw_arguments(problem, case)))
+    monkeypatch.setattr(problem.module, "inputs", lambda case: pytest.fail("drawn again"))
+    assert call.describe_result(torch.zeros(1), [], []).changed == []
+    call.args[0].add_(1)
+    assert call.describe_result(torch.zeros(1), [], []).changed == [problem.arguments[0]]

@@ -23,7 +23,7 @@ UNSTAGED = {"20", "45", "46", "47"}
 """No verdict of a candidate shows these: docs/threat-model.md names the tests that do."""
 
 
-@pytest.mark.parametrize(("attempt", "screened"), list(list_cases(timed=False)))
+@pytest.mark.parametrize(("attempt", "screened"), list(list_cases(by_clock=False)))
 def test_caught(impatient: Judge, attempt: Attempt, screened: bool) -> None:
     finding = stage(impatient, attempt, screened)
     assert finding.is_caught, f"{finding.outcome}: {finding.reason} {finding.missing_warnings}"

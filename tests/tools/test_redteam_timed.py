@@ -9,7 +9,7 @@ from pkb.tools.redteam import Attempt, stage
 pytestmark = pytest.mark.clock
 
 
-@pytest.mark.parametrize(("attempt", "screened"), list(list_cases(timed=True)))
+@pytest.mark.parametrize(("attempt", "screened"), list(list_cases(by_clock=True)))
 def test_caught(impatient: Judge, attempt: Attempt, screened: bool) -> None:
     finding = stage(impatient, attempt, screened)
     assert finding.is_caught, f"{finding.outcome}: {finding.reason} {finding.missing_warnings}"

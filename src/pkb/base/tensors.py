@@ -1,5 +1,8 @@
 """Small helpers for tensors: their bytes, and a description in one line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -39,3 +42,14 @@ def _is_real(tensor: Tensor) -> bool:
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def compute_on_one_thread() -> Iterator[None]:
+    """Have torch wake no other threads for what this thread computes: for small tensors that takes most of the time."""
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(count)
