@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pkb.judge.setup.setup import Setup
     from pkb.judge.timing.baseline_store import StoredTimes
     from pkb.platforms import Platform
+    from pkb.problems.problem import Problem
 
 _MODES = [mode_of(name) for name in (EAGER, *COMPILE_OPTIONS)]
 
@@ -45,6 +46,13 @@ def baseline(
     listing: Annotated[
         bool, typer.Option("--list", help="Print the stored times, and whether they are valid on this machine.")
     ] = False,
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Time the references of this checkout of ParallelKernelBench beside ours instead, and store nothing.",
+        ),
+    ] = None,
     platform: o.PlatformName = "auto",
     timeout: o.Timeout = 60.0,
 ) -> None:
@@ -68,6 +76,8 @@ def baseline(
     chosen, wanted, enough = find_suite(suite).select(problems), parse_modes(modes), find_rigor(rigor)
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         posed = ProblemSettings(nproc, o.parse_size(size, m, n), dtype, inputs=inputs)
+        if published:
+            raise typer.Exit(0 if _time_beside(judge, chosen, published, posed, enough) else 1)
         setups = [judge.pose(one, posed) for one in chosen]
         try:
             failed = sum(not _time_modes(judge, setup, wanted, enough, folder, again) for setup in setups)
@@ -75,6 +85,17 @@ def baseline(
             exit_interrupted(f"the times so far are in {folder}, no rank left running")
     print(f"{len(setups) - failed} of {len(setups)} references timed; times in {folder}")
     raise typer.Exit(1 if failed else 0)
+
+
+def _time_beside(
+    judge: "Judge", problems: "list[Problem]", checkout: Path, posed: ProblemSettings, rigor: Rigor
+) -> bool:
+    from pkb.cli._published_times import time_published
+
+    try:
+        return time_published(judge, problems, checkout, posed, rigor)
+    except KeyboardInterrupt:
+        exit_interrupted("the ratios so far are above, no rank left running")
 
 
 def _time_modes(judge: "Judge", setup: "Setup", modes: list[str], rigor: Rigor, store: Path, again: bool) -> bool:

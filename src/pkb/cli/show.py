@@ -36,6 +36,7 @@ def show(
     costs = {name: _find_most_work(found, name, dtype, world) for name in found.sizes}
     if as_json:
         facts = {"problem": found.stem, "category": found.category, "source": found.source, "costs": costs}
+        facts |= {"deviations": dict(found.deviations)}
         print(json.dumps(facts | {"shown": found.show_source()}, indent=1))
         return
     _print(found, costs, dtype, world)
@@ -69,6 +70,11 @@ def _print(problem: "Problem", costs: dict[str, dict[str, float]], dtype: str, w
     print(clean_line(f"{problem.stem}: {problem.category}, from {problem.source}") + "\n")
     if problem.degenerate:
         print(clean_line(f"degenerate: {problem.degenerate}") + "\n")
+    if problem.deviations:
+        print("differs from the published problem (docs/deviations.md):")
+        for aspect, text in problem.deviations.items():
+            print(clean_line(f"  {aspect}: {text}", len(text) + 80))
+        print()
     source = problem.show_source()
     shown = clean_lines(source, len(source))
     if sys.stdout.isatty():

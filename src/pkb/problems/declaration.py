@@ -2,14 +2,14 @@
 
 import ast
 import dis
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pkb.base.printable import clean_line
 from pkb.errors import UsageError
-from pkb.problems.problem import Problem
+from pkb.problems.problem import ASPECTS, Problem
 from pkb.problems.size import Size
 from pkb.problems.visible_source import find_statements
 
@@ -52,6 +52,7 @@ def check_fields(problem: Problem, path: Path) -> None:
     checks["requires"] = isinstance(problem.requires, Mapping) and all(
         isinstance(sentence, str) and callable(holds) for sentence, holds in problem.requires.items()
     )
+    checks["deviations"] = _are_texts(problem.deviations, ASPECTS)
     checks |= {name: _are_constants(fields[name]) for name in ("tiny", "hidden") if problem.builds}
     checks["sizes"] = problem.builds or _are_sizes(problem.sizes)
     for name, is_right in checks.items():
@@ -93,6 +94,10 @@ def is_ctrl_c(error: BaseException) -> bool:
 
 def _are_names(value: Any) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(name, str) for name in value)
+
+
+def _are_texts(table: Any, names: Collection[str]) -> bool:
+    return isinstance(table, Mapping) and all(name in names and isinstance(table[name], str) for name in table)
 
 
 def _are_constants(value: Any) -> bool:

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 WORLDS = (1, 2, 4, 8)
 SOUND, PUBLISHED = "sound", "published"
 """The kinds of inputs: values under which a wrong kernel fails, or those that a published suite draws."""
+ASPECTS = {
+    "function": "what is computed",
+    "dtypes": "dtypes of arguments",
+    "sizes": "shapes and counts at the published size",
+    "values": "what tensors hold",
+    "scalars": "numbers that are passed",
+    "variants": "what some trials pose beside the published form",
+    "result": "what is compared",
+}
+"""The ways in which a problem may differ from the published one of its number."""
 _ENOUGH_SIZES = 4
 """Hidden sizes to choose from, after which no less general ones are tried."""
 
@@ -54,6 +64,8 @@ class Problem:
     """Arguments that the reference changes in place: their final values are outputs too."""
     may_overwrite: tuple[str, ...] = ()
     """Arguments whose contents after the call do not matter: published kernels use them as scratch."""
+    deviations: Mapping[str, str] = field(default_factory=dict)
+    """What differs from the published problem, and why, by the names of ASPECTS; docs/deviations.md lists them all."""
     degenerate: str = ""
     """The reason why the function is constant for all inputs; metrics leave such a problem out."""
     id: int = 0

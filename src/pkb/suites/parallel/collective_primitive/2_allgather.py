@@ -17,6 +17,9 @@ PROBLEM = Problem(
     source="the all-gather of FSDP, ZeRO-3 and Megatron-LM",
     sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
     exact=True,
+    deviations={
+        "values": "normal values in place of the constant rank + 1, which every rank can work out for the others",
+    },
 )
 
 

@@ -20,6 +20,14 @@ PROBLEM = Problem(
     source="NCCL reduce; gradient reduction to the owner rank in ZeRO-2",
     sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
     exact_sums=True,
+    deviations={
+        "values": "normal values in place of the constant rank + 1; once small whole numbers",
+        "scalars": "`dst` is every rank in turn; the published root is rank 0, which a kernel may take for granted",
+        "result": (
+            "only what rank `dst` returns is compared: what the other ranks' buffers hold after a reduce depends on "
+            "the library"
+        ),
+    },
 )
 
 

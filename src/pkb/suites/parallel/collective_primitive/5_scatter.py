@@ -27,6 +27,13 @@ PROBLEM = Problem(
     source="NCCL and MPI scatter; handing out batches or shards from one rank",
     sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
     exact=True,
+    deviations={
+        "values": (
+            "normal values in place of one constant for each block; ranks that are not the root pass noise, not "
+            "zeros, in `tensor`"
+        ),
+        "scalars": "`src` is passed, and is every rank in turn",
+    },
 )
 
 

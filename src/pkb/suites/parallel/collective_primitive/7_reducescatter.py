@@ -18,6 +18,12 @@ PROBLEM = Problem(
     source="gradient reduce-scatter of FSDP and ZeRO; Megatron-LM sequence parallelism",
     sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
     exact_sums=True,
+    deviations={
+        "values": (
+            "normal values in place of the constant rank + 1, under which every block of rows has the same result; "
+            "once small whole numbers"
+        ),
+    },
 )
 
 

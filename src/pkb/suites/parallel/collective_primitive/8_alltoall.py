@@ -17,6 +17,11 @@ PROBLEM = Problem(
     source="the even all-to-all of MoE dispatch and DeepSpeed-Ulysses",
     sizes={"tiny": Size(16, 8), "paper": Size(1024, 1024), "large": Size(8192, 8192)},
     exact=True,
+    deviations={
+        "values": (
+            "normal values in place of 10 times the rank plus the slice, which every rank can work out for the others"
+        ),
+    },
 )
 
 

@@ -23,6 +23,9 @@ PROBLEM = Problem(
     source="the all-gather under DeepSpeed-Ulysses, in VeOmni's form",
     sizes={"tiny": Size(32, 24), "paper": Size(1024, 1024), "large": Size(65536, 8192)},
     exact=True,
+    deviations={
+        "variants": "later trials pose an `x` of one or three dims, and one with other strides",
+    },
 )
 
 

@@ -42,6 +42,15 @@ PROBLEM = Problem(
     source="the all-gather of uneven sequence shards under DeepSpeed-Ulysses, in VeOmni's form",
     sizes={"tiny": Size(32, 24), "paper": Size(1024, 1024), "large": Size(32768, 8192)},
     exact=True,
+    deviations={
+        "sizes": (
+            "shards `x` differ in size between ranks, by up to a quarter, and one is empty in one trial; the "
+            "published shards are all equal, so that the variable sizes are never used"
+        ),
+        "variants": (
+            "later trials gather along other dims (`gather_dim`), of an `x` of three dims or with other strides"
+        ),
+    },
 )
 
 

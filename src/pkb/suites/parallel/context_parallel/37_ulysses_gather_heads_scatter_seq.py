@@ -37,6 +37,12 @@ PROBLEM = Problem(
     source="DeepSpeed-Ulysses, in VeOmni's form: head shards back to sequence shards",
     sizes={"tiny": Size(128, 320), "paper": Size(1024, 1024), "large": Size(64, 4194304)},
     exact=True,
+    deviations={
+        "variants": (
+            "later trials pose other orders of the axes of `x` (`seq_dim`, `head_dim`), and sequences that the ranks "
+            "do not divide"
+        ),
+    },
 )
 
 

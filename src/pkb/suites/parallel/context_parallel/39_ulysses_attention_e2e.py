@@ -45,6 +45,19 @@ PROBLEM = Problem(
     source="DeepSpeed-Ulysses attention (arXiv 2309.14509), in VeOmni's form",
     sizes={"tiny": Size(128, 1024), "paper": Size(1024, 1024), "large": Size(64, 1048576)},
     requires={"the 8 heads are split over the ranks": lambda case: HEADS % case.world == 0},
+    deviations={
+        "function": (
+            "attention is over tokens, on [batch, heads, tokens, width], and the mask is over tokens: the Ulysses of "
+            "its paper. The published code passes [batch, tokens, heads, width] for q, k, v in that place, so that it "
+            "attends over the heads of one token; that needs no communication, and its result depends on the number "
+            "of ranks"
+        ),
+        "values": (
+            "`w_qkv` and `w_o` are scaled by their fan-in, and the same on all ranks; with the published normal "
+            "weights the softmax picks one entry and results reach 2000"
+        ),
+        "variants": "`causal` is True in every other trial",
+    },
 )
 
 HEADS, WIDTH = 8, 64

@@ -79,6 +79,16 @@ PROBLEM = Problem(
             case.m % (2 * case.world) == 0
         ),
     },
+    deviations={
+        "values": (
+            "filters `h` are random and decay, so that they reach across ranks with norm 1; the published ones are "
+            "the numbers from 0 on, whose sum drowns everything else"
+        ),
+        "variants": (
+            "later trials pose a batch of two (`x1_seq`, `x2_seq`, `v_seq`), two channels a filter (`num_groups`, "
+            "`group_dim`), short and long filters (`h`), and `with_zigzag_splitting` False"
+        ),
+    },
 )
 
 

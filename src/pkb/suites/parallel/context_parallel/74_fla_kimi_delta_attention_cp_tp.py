@@ -67,6 +67,12 @@ PROBLEM = Problem(
     category="Context Parallel",
     source="Kimi Delta Attention (Kimi Linear) of flash-linear-attention with context and tensor parallelism",
     sizes={"tiny": Size(96, 64), "paper": Size(1024, 1024), "large": Size(65536, 1024)},
+    deviations={
+        "values": (
+            "gates keep decays near 0.9, so that other ranks' states count, `a_log` and `dt_bias` are random, `v` "
+            "makes results of order 1, and some keys and queries are zero"
+        ),
+    },
 )
 
 HEADS = 16

@@ -34,6 +34,15 @@ PROBLEM = Problem(
     source="token-weighted loss normalisation for gradient accumulation (VeOmni)",
     sizes={"tiny": Size(8, 24), "paper": Size(1024, 1024), "large": Size(128, 32768)},
     requires={"M x N, about the number of tokens of a rank, is at least 4": lambda case: case.m * case.n >= 4},
+    deviations={
+        "values": (
+            "losses, gradients and token counts are random and positive; the published counts are the same on all "
+            "ranks, its gradients are 1 and 0, and then most terms drop out"
+        ),
+        "variants": (
+            "in later trials a rank has no valid token, or a loss that is infinite or NaN, or `grad_loss_sum` is None"
+        ),
+    },
 )
 
 EMPTY_TRIAL, INFINITE_TRIAL, NAN_TRIAL, NO_SUM_TRIAL = 1, 2, 3, 4

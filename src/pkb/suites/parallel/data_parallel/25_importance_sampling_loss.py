@@ -62,6 +62,13 @@ PROBLEM = Problem(
     category="Data Parallel",
     source="importance-sampling policy loss of xorl (an RL trainer derived from VeOmni)",
     sizes={"tiny": Size(32, 16), "paper": Size(1024, 1024), "large": Size(16384, 8192)},
+    deviations={
+        "values": (
+            "one `weight` for all ranks, where the published ranks have one each; hidden states lie near the rows of "
+            "their labels, as for tokens that a policy has sampled, so that ratios are near 1 instead of saturated"
+        ),
+        "variants": "some labels are ignored, in one trial all of a rank's; in two trials ratios lie beyond the clamp",
+    },
 )
 
 IGNORED = -100

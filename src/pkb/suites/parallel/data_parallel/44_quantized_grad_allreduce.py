@@ -42,6 +42,13 @@ PROBLEM = Problem(
     category="Data Parallel",
     source="block-quantised gradient communication (ZeRO++, arXiv 2306.10209; 8-bit gradient compression)",
     sizes={"tiny": Size(3, 421), "paper": Size(1024, 1024), "large": Size(32768, 16384)},
+    deviations={
+        "values": (
+            "each block has an outlier and a scale of its own, one block is zero, and no value lies midway between "
+            "two codes, where the last bit of a division decides"
+        ),
+        "variants": "`flat_grad` is a matrix in one trial",
+    },
 )
 
 OUTLIER = 16.0

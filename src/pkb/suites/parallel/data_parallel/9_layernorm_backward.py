@@ -18,6 +18,12 @@ PROBLEM = Problem(
     category="Data Parallel",
     source="affine-gradient reduction of layer norm (Apex, Megatron-LM sequence parallelism)",
     sizes={"tiny": Size(64, 32), "paper": Size(1024, 1024), "large": Size(32768, 8192)},
+    deviations={
+        "values": (
+            "rows of `X_hat` have unit variance, as a layer norm leaves them, not unit length; `dY` has a mean of its "
+            "own on each rank, and is scaled by M^-1/2, so that a rank that is left out shows in every column"
+        ),
+    },
 )
 
 

@@ -55,6 +55,16 @@ PROBLEM = Problem(
     category="Expert Parallel",
     source="auxiliary loss of Switch Transformer in the Mixtral form (Hugging Face, VeOmni)",
     sizes={"tiny": Size(512, 1), "paper": Size(1024, 1024), "large": Size(32768, 1)},
+    deviations={
+        "values": (
+            "ranks and layers prefer experts of their own, and no two logits are so near that rounding could swap "
+            "experts"
+        ),
+        "variants": (
+            "in later trials there are two layers in `gate_logits`, and an `attention_mask` of integers, bools or "
+            "floats that removes late tokens, which prefer no expert; the published mask is always None"
+        ),
+    },
 )
 
 EXPERTS, TOP_K = 8, 2

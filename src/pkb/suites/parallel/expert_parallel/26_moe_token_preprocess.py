@@ -34,6 +34,14 @@ PROBLEM = Problem(
     sizes={"tiny": Size(32, 1), "paper": Size(1024, 1024), "large": Size(131072, 1)},
     exact=True,
     requires={"the 8 experts are split evenly over the ranks": lambda case: EXPERTS % case.world == 0},
+    deviations={
+        "sizes": "rank r has M - r tokens in `expert_mask`, not M",
+        "values": "preferences for experts differ between ranks",
+        "variants": (
+            "in later trials no token goes to one expert, most go to one, and the mask holds integers; published "
+            "masks are always float32"
+        ),
+    },
 )
 
 EXPERTS, CHOICES = 8, 2

@@ -27,6 +27,10 @@ PROBLEM = Problem(
     sizes={"tiny": Size(1, 24), "paper": Size(1024, 1024), "large": Size(1, 16384)},
     exact_sums=True,
     mutates=("grad_fc1_1_lora_A", "grad_fc1_2_lora_A", "grad_fc2_lora_B"),
+    deviations={
+        "values": "once small whole numbers, whose sum is compared bit for bit",
+        "result": "the arguments are compared as well as what is returned: the function sums them in place",
+    },
 )
 
 LORA_RANK = 8

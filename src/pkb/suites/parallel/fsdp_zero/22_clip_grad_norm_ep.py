@@ -58,6 +58,17 @@ PROBLEM = Problem(
     source="gradient clipping under FSDP2 with expert parallelism (VeOmni)",
     sizes={"tiny": Size(16, 24), "paper": Size(1024, 1024), "large": Size(16384, 16384)},
     mutates=("non_ep_grad_tensors", "ep_grad_tensors"),
+    deviations={
+        "values": "the two lists have scales of their own, between 0.1 and 10",
+        "scalars": (
+            "`max_norm` is far below the norm, and in one trial far above it (published: 1.0); `norm_type` is 3 in "
+            "one trial"
+        ),
+        "variants": (
+            "in one trial `non_ep_grad_tensors` or `ep_grad_tensors` is empty or has None, in one all groups are None"
+        ),
+        "result": "the gradients in both lists are compared as well as the norm: the function scales them in place",
+    },
 )
 
 SMALL_TRIAL, NONE_TRIAL, CUBIC_TRIAL, LOCAL_TRIAL = 1, 2, 3, 4

@@ -92,6 +92,16 @@ PROBLEM = Problem(
             lambda case: hidden_width(case) is not None
         )
     },
+    deviations={
+        "values": (
+            "every shard of the parameters holds values and moments have the size of a gradient; published parameters "
+            "are zero but for rank 0's shard"
+        ),
+        "scalars": (
+            "`lr` 0.05, `beta1` 0.85, `beta2` 0.9, an `eps` of the gradient's size and `weight_decay` 3.0 in place of "
+            "1e-3, 0.9, 0.999, 1e-8 and 0.01, so that a step shows in 16 bits; `step` follows the trial, as published"
+        ),
+    },
 )
 
 

@@ -45,6 +45,13 @@ PROBLEM = Problem(
     category="FSDP / ZeRO",
     source="FP8 training with delayed scaling (Transformer Engine, FP8-LM), gradient reduce-scatter of ZeRO-2 and FSDP",
     sizes={"tiny": Size(5, 1), "paper": Size(1024, 1024), "large": Size(16777216, 1)},
+    deviations={
+        "values": (
+            "ranks differ in scale, and `amax_history` holds earlier maxima, of which by turns this call's, the "
+            "oldest or another is the largest; published histories are all 1e-8, so that they never count. Values "
+            "keep away from the middle between two codes"
+        ),
+    },
 )
 
 

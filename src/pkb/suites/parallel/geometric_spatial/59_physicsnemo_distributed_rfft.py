@@ -42,6 +42,12 @@ PROBLEM = Problem(
     category="Geometric / Spatial",
     source="distributed real FFT of NVIDIA PhysicsNeMo (FourCastNet and AFNO model parallelism)",
     sizes={"tiny": Size(128, 48), "paper": Size(1024, 1024), "large": Size(4096, 8192)},
+    deviations={
+        "variants": (
+            "later trials pose other lengths (`s`, longer, shorter, None), negative dims (`dim`), every `norm`, and "
+            "an `x` of four dims"
+        ),
+    },
 )
 
 

@@ -149,6 +149,19 @@ PROBLEM = Problem(
     category="Geometric / Spatial",
     source="multi-GPU rasterisation of gsplat (nerfstudio), the same scheme as Grendel-GS",
     sizes={"tiny": Size(64, 100), "paper": Size(1024, 1024), "large": Size(1000000, 1024)},
+    deviations={
+        "dtypes": "tensors have the run's dtype; the published ones are always bfloat16",
+        "sizes": (
+            "two cameras on each rank, not one, and M + 7r Gaussians on rank r (`means`, `quats`, `scales`, "
+            "`opacities`, `colors`), not equal numbers"
+        ),
+        "values": (
+            "cameras look all round and have lenses of their own, so that most Gaussians are culled, each by a margin "
+            "that no rounding crosses; with the published identity cameras every rank sees every Gaussian"
+        ),
+        "scalars": "`eps2d`, `near_plane` and `far_plane` cut some Gaussians in two trials",
+        "result": "a rank that receives nothing returns empty tensors; the published code raises an error",
+    },
 )
 
 CAMERAS, CHANNELS = 2, 3

@@ -83,6 +83,16 @@ PROBLEM = Problem(
     source="distributed discrete-continuous (DISCO) convolution of NVIDIA torch-harmonics",
     sizes={"tiny": Size(8, 16), "paper": Size(128, 256), "large": Size(720, 1440)},
     requires={"each rank holds at least one latitude and longitude": lambda case: min(case.m, case.n) >= case.world},
+    deviations={
+        "values": (
+            "filters `psi` lie at random latitudes and longitudes, and `weight` is scaled by its fan-in; the "
+            "published `psi` is the same pattern for all rows"
+        ),
+        "variants": (
+            "later trials pose channel groups (`groups`) and odd channels in `x` and `weight`, half the longitudes "
+            "(`nlon_out`), one latitude less, and no `bias`"
+        ),
+    },
 )
 
 KERNELS = 3

@@ -175,6 +175,13 @@ PROBLEM = Problem(
     category="Geometric / Spatial",
     source="tile-parallel VAE decoding of MAGI-1 (SandAI)",
     sizes={"tiny": Size(6, 9), "paper": Size(6, 90), "large": Size(24, 180)},
+    deviations={
+        "variants": (
+            "later trials pose other channels and one more column in `z`, other overlaps "
+            "(`spatial_tile_overlap_factor`, `temporal_tile_overlap_factor`) and scales (`spatial_upsample`, "
+            "`temporal_upsample`, `sr_ratio`), and `first_frame_as_image`"
+        ),
+    },
 )
 
 

@@ -37,6 +37,12 @@ PROBLEM = Problem(
     category="Geometric / Spatial",
     source="patch-parallel SDXL of DistriFusion, synchronous halo exchange",
     sizes={"tiny": Size(8, 6), "paper": Size(128, 1280), "large": Size(512, 1280)},
+    deviations={
+        "values": (
+            "`weight` is scaled by its fan-in, so that results are of order 1 and an error can be told from rounding"
+        ),
+        "variants": "later trials pose filters (`weight`) of 5 x 5, `stride` 2, `padding` 0 and 2, and no `bias`",
+    },
 )
 
 # Kernel, stride, padding and whether there is a bias, for each trial; the first is the published one.

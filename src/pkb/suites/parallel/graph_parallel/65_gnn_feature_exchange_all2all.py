@@ -42,6 +42,13 @@ PROBLEM = Problem(
     source="cooperative mini-batching of DGL GraphBolt, forward feature exchange",
     sizes={"tiny": Size(24, 48), "paper": Size(1024, 1024), "large": Size(1_000_000, 8192)},
     exact=True,
+    deviations={
+        "sizes": (
+            "any number of rows goes from one rank to another (`counts_sent`, `counts_received`, `seed_inverse_ids`), "
+            "and in some trials none; published counts are all equal"
+        ),
+        "variants": "`local_features` has three dims in one trial",
+    },
 )
 
 

@@ -45,6 +45,13 @@ PROBLEM = Problem(
     source="link-prediction evaluation of GraphStorm (mean reciprocal rank, scores shared between trainers)",
     sizes={"tiny": Size(24, 40), "paper": Size(1024, 1024), "large": Size(1_000_000, 1000)},
     exact=True,
+    deviations={
+        "values": (
+            "each edge beats a share of its negatives of its own, by a margin, so that all ranks of the result occur "
+            "and rounding changes none; sizes of `local_pos_scores` and `local_neg_scores` differ between ranks as "
+            "published"
+        ),
+    },
 )
 
 # The sigmoids of two scores this far apart, one of them in [-2, 2], are at least 6 steps of bfloat16 apart.

@@ -73,6 +73,16 @@ PROBLEM = Problem(
     source="sample sort with exact rebalancing (as in cuPyNumeric's distributed sort)",
     sizes={"tiny": Size(300, 1), "paper": Size(1024, 1024), "large": Size(1 << 28, 1)},
     exact=True,
+    deviations={
+        "values": (
+            "cubes of normal values, different in place and spread on each rank; the published ones are 100 whole "
+            "numbers, moved by the rank"
+        ),
+        "variants": (
+            "later trials pose skewed shards (`local_shard`), many equal values, sorted shards, and fewer values than "
+            "ranks, beside empty shards as published"
+        ),
+    },
 )
 
 ALREADY_SORTED = 2

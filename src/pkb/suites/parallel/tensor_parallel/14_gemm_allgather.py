@@ -21,6 +21,9 @@ PROBLEM = Problem(
     source="column-parallel linear layer with gather_output (Megatron-LM)",
     sizes={"tiny": Size(24, 32), "paper": Size(1024, 1024), "large": Size(16384, 16384)},
     requires={"each rank needs at least one of the N columns": lambda case: case.n >= case.world},
+    deviations={
+        "values": "`B` is scaled by K^-1/2, so that results are of order 1 and an error can be told from rounding",
+    },
 )
 
 K = 512

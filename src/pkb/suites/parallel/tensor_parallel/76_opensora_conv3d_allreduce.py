@@ -31,6 +31,13 @@ PROBLEM = Problem(
     source="channel-parallel 3D convolution of Open-Sora 2.0 (HunyuanVideo VAE)",
     sizes={"tiny": Size(16, 8), "paper": Size(512, 64), "large": Size(512, 192)},
     requires={"each rank needs at least one of the M input channels": lambda case: case.m >= case.world},
+    deviations={
+        "values": "`weight` is scaled by its fan-in, and the bias is random",
+        "variants": (
+            "later trials pose other `stride`, `padding` and `dilation`, also different in each dim, two `groups` "
+            "(`weight`), and no `bias`; published calls are always (1, 0, 1)"
+        ),
+    },
 )
 
 KERNEL = 3
