@@ -124,7 +124,7 @@ class SetupFacts:
     suite: str | None = None
     """Where the problem comes from: parallel, kernelbench, or the name of a folder."""
     inputs: str | None = None
-    """For KernelBench's tasks: sound or published."""
+    """For KernelBench's tasks and checkouts of ParallelKernelBench: sound or published."""
     state: str | None = None
     """For KernelBench's tasks: where the candidate's weights came from."""
     degenerate: str | None = None

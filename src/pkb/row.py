@@ -64,7 +64,7 @@ class Row:
     size: str
     """The name of a KernelBench task's size, which has it in place of `m` and `n`."""
     inputs: str
-    """For KernelBench's tasks: sound or published."""
+    """For KernelBench's tasks and checkouts of ParallelKernelBench: sound or published."""
     degenerate: str
     """Why the problem counts for nothing."""
     when: str

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.commands import run_pkb
 from pkb.backends import load_backends
 from pkb.errors import UsageError
 from pkb.generate.argument_docs import describe_arguments
@@ -141,3 +142,18 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for name, (problem, request) in PINNED.items():
         (GOLDEN / f"{name}.txt").write_text(write_prompt(load_problem(problem), request))
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["1", "--backend", "parallelkittens", "--examples", "few"], "1_allreduce"),
+        (["L1/19", "--suite", "kernelbench", "--backend", "cuda", "--examples", "few"], "L1_19_ReLU"),
+        (["1", "--backend", "triton", "--examples", "few"], ""),
+        (["1", "--backend", "parallelkittens", "--examples", "0"], ""),
+    ],
+)
+def test_examples_that_are_asked_for_and_not_there_are_named_once(words: list[str], named: str) -> None:
+    told = run_pkb("prompt", *words).stderr.splitlines()
+    says = f"no example is shown for {named}: there is no shipped kernel for --backend "
+    assert [line.startswith(says) for line in told] == ([True] if named else [])

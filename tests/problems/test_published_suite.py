@@ -132,5 +132,21 @@ def test_the_command_line_lists_shows_and_prompts(checkout: Path) -> None:
     assert "`group`: the process group of ranks [0, 1]" in shown.stdout, shown.stderr
 
 
+@pytest.mark.clock
+def test_baselines_of_published_references_beside_ours(checkout: Path) -> None:
+    options = ["--published", checkout, "--size", "tiny", "--rigor", "quick", "--nproc", 2]
+    ran = run_pkb("baseline", "1-2", *options)
+    assert ran.returncode == 0, ran.stdout
+    lines = [line.split() for line in ran.stdout.splitlines()]
+    assert ["problem", "verdict", "ours", "us", "published", "us", "ours", "/", "published"] in lines
+    first, second = ([line for line in lines if line[:1] == [stem]][-1] for stem in ("1_allreduce", "2_allgather"))
+    assert first[1] == "CORRECT"
+    assert [float(text) > 0 for text in first[2:4]] == [True, True]
+    assert second == ["2_allgather", *["not", "in", "the", "checkout", "-", "-", "-"]]
+    check_mistake(["baseline", "2", *map(str, options)], "has none of these references; name a problem that it has")
+    options[1] = checkout / "utils"
+    check_mistake(["baseline", "1", *map(str, options)], "is no checkout of ParallelKernelBench, which has reference/")
+
+
 def test_a_path_that_is_written_with_dots_is_the_same_suite(checkout: Path) -> None:
     assert find_suite(os.path.join(checkout, "utils", "..")).load(1).path == checkout / "reference/1_allreduce.py"

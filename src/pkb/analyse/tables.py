@@ -51,7 +51,7 @@ class Standing:
     model: str
     backend: str
     inputs: str
-    """For KernelBench's tasks: sound or published."""
+    """For KernelBench's tasks and checkouts of ParallelKernelBench: sound or published."""
     suite: str
     ranked: bool
     """Whether the summary is over the problems that all ranked runs share; else it is over the run's own."""

@@ -99,6 +99,7 @@ class GenerationOptions(PromptOptions):
         from pkb.generate.experiment import plan
 
         chosen = self.chosen_suite.select(problems)
+        self.tell_missing_examples(chosen)
         return plan(chosen, self.make_request(), self.settings, self.samples, self.run, method)
 
     @contextmanager

@@ -67,8 +67,8 @@ Inputs = Annotated[
     str,
     typer.Option(
         "--inputs",
-        help=f"For KernelBench models, {join_names(INPUTS)}: published draws exactly what KernelBench draws, "
-        "sound draws values with which every part of the model affects the output.",
+        help=f"For KernelBench models and a checkout of ParallelKernelBench, {join_names(INPUTS)}: published draws "
+        "exactly what their files draw, sound draws values with which every part of the work affects the output.",
     ),
 ]
 UsualTrials = Annotated[

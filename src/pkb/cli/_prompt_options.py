@@ -1,5 +1,7 @@
 """Options that say which kernel a prompt asks for."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +13,7 @@ from pkb.cli import _options as o
 
 if TYPE_CHECKING:
     from pkb.generate.prompt import KernelRequest
+    from pkb.problems.problem import Problem
     from pkb.problems.suite import Suite
 
 
@@ -37,6 +40,20 @@ class PromptOptions:
         return KernelRequest(
             self.backend, self.precision, machine, self.track, self.nproc, self.size, shown, self.template
         )
+
+    def tell_missing_examples(self, problems: "Sequence[Problem]") -> None:
+        """Say in one line on stderr for how many prompts examples are asked for though there are none."""
+        from pkb.generate.prompt import has_examples
+
+        request = self.make_request()
+        lacking = [problem for problem in problems if request.examples and not has_examples(problem, request)]
+        if lacking:
+            whose = lacking[0].stem if len(lacking) == 1 else f"{len(lacking)} problems"
+            print(
+                f"no example is shown for {whose}: there is no shipped kernel for --backend {self.backend} to show; "
+                "write one into a text of your own --template, or ask for none with --examples 0",
+                file=sys.stderr,
+            )
 
     @property
     def chosen_suite(self) -> "Suite":

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pkb.base.printable import clean_line
+from pkb.display import format_speedup
 from pkb.errors import UsageError
 from pkb.settings import JudgementSettings, ProblemSettings, Rigor
 
@@ -19,7 +20,7 @@ _HEADINGS = ("problem", "verdict"), ("ours us", "published us", "ours / publishe
 def time_published(
     judge: "Judge", problems: "Sequence[Problem]", checkout: Path, settings: ProblemSettings, rigor: Rigor
 ) -> bool:
-    """Judge each problem's published reference as a candidate, and print a table; return whether all of them were timed.
+    """Judge each published reference as a candidate, and print a table; return whether all of them were timed.
 
     Both references get our inputs and take turns, so that the ratio compares the two and nothing else.
     """
@@ -63,8 +64,6 @@ def _print_table(records: "dict[str, Record | None]") -> None:
 
     print()
     print_columns(*_HEADINGS, [[stem, *_format_row(record)] for stem, record in records.items()])
-    if any(record and record.timing and not record.environment.comparable_times for record in records.values()):
-        print("CPU times: they say nothing about GPUs")
 
 
 def _format_row(record: "Record | None") -> list[str]:
@@ -79,5 +78,4 @@ def _format_row(record: "Record | None") -> list[str]:
 def _format_ratio(record: "Record") -> str:
     """Return the time of ours divided by the published one's, which is the published one's speed-up over ours."""
     assert record.timing
-    low, high = record.timing.interval
-    return f"{record.timing.speedup:.2f} ({low:.2f}-{high:.2f})"
+    return format_speedup(record.timing.speedup, *record.timing.interval, record.environment.comparable_times)

@@ -19,4 +19,6 @@ def prompt(options: PromptOptions, problem: o.ProblemName) -> None:
     """
     from pkb.generate.prompt import write_prompt
 
-    print(write_prompt(options.chosen_suite.load(problem), options.make_request()), end="")
+    asked = options.chosen_suite.load(problem)
+    options.tell_missing_examples([asked])
+    print(write_prompt(asked, options.make_request()), end="")

@@ -54,6 +54,11 @@ def write_prompt(problem: Problem, request: KernelRequest, ending: str = "answer
     return "\n\n".join(template.fill("text", name, values).strip() for name in sections) + "\n"
 
 
+def has_examples(problem: Problem, request: KernelRequest) -> bool:
+    """Return whether the prompt shows any example where some are asked for."""
+    return bool(choose_examples(request.load_texts(problem), request.backend, problem, request.examples))
+
+
 def _collect_values(problem: Problem, request: KernelRequest, template: Template) -> dict[str, str]:
     """Return the values of all $names that a section may use."""
     size, world = problem.size(request.size), request.nproc or problem.default_world
