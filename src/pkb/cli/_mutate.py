@@ -30,6 +30,7 @@ class MutationOptions:
     dtypes: Sequence[str]
     trials: int | None
     verbose: bool
+    markdown: bool
     as_json: bool
     out: Path | None
 
@@ -43,6 +44,8 @@ def mutate_problems(judge: "Judge", problems: "Sequence[Problem]", options: Muta
     """Judge the mutants of problems, print what became of them, and exit with 1 if one survived."""
     found: list[SetupFindings] = []
     stale = 0
+    if options.markdown:
+        _print_head()
     for problem in problems:
         own = [_mutate_setup(judge, setup, options) for setup in _list_setups(judge, problem, options)]
         found += own
@@ -107,12 +110,29 @@ def _print_findings(found: "SetupFindings", options: MutationOptions) -> None:
     if options.as_json:
         print(json.dumps(asdict(found)), flush=True)
         return
+    if options.markdown:
+        _print_row(found)
+        return
     counts = ", ".join(f"{count} {outcome}" for outcome, count in count_outcomes([found]))
     place = f"{found.problem}  {found.dtype}  {found.world} ranks"
     print(f"{place}: {len(found.findings)} mutants, {counts} ({found.seconds:.0f} s)", flush=True)
     for finding in found.findings:
         if finding.survived or options.verbose:
             print(f"    {finding.outcome} [{finding.operator}] {finding.mutant}\n        {finding.detail}", flush=True)
+
+
+def _print_head() -> None:
+    from pkb.tools.mutation.campaign import OUTCOMES
+
+    print(f"| problem | ranks | dtype | mutants | {' | '.join(OUTCOMES).lower()} |")
+    print(f"|---|---:|---|---:|{'---:|' * len(OUTCOMES)}")
+
+
+def _print_row(found: "SetupFindings") -> None:
+    from pkb.tools.mutation.campaign import OUTCOMES
+
+    cells = [found.problem, found.world, found.dtype, len(found.findings), *map(found.count, OUTCOMES)]
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 def _print_stale(problem: "Problem", found: "list[SetupFindings]") -> int:

@@ -82,7 +82,7 @@ def lint(
     found: list[LintFinding] = []
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if mutate:
-            options = MutationOptions(nproc, dtypes, trials, verbose, as_json, out)
+            options = MutationOptions(nproc, dtypes, trials, verbose, markdown, as_json, out)
             mutate_problems(judge, find_suite(suite).select(problems), options)
         if markdown:
             _print_head(judge.platform.name, context.obj)

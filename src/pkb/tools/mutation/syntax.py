@@ -53,7 +53,7 @@ def is_module(node: ast.expr) -> bool:
 
 _MODULES = {
     *("torch", "F", "nn", "dist", "math", "np", "torch.distributed", "torch.nn", "torch.nn.functional", "torch.fft"),
-    *("torch.linalg", "functional", "torch.special", "c10d", "itertools"),
+    *("torch.linalg", "self", "functional", "torch.special", "c10d", "itertools"),
 }
 
 

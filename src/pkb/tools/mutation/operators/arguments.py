@@ -1,4 +1,4 @@
-"""An argument of the solution is ignored: its usual value is taken in its place."""
+"""An argument of the solution is ignored, or a keyword of a call is left out: the usual value is in its place."""
 
 import ast
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pkb.tools.mutation.change import Mutation, Operator
 from pkb.tools.mutation.syntax import copy_with
 
+_LEFT_TO_OTHERS = ("group", "dtype", "device", "strict", "out", "async_op", "pin_memory", "requires_grad")
+"""Keywords that other operators leave out, or whose usual value means the same."""
 _ENTRIES = ("solution", "forward")
 _BY_TYPE = {
     "int": ("0", "1", "-1"),
@@ -20,6 +22,10 @@ def mutate(node: ast.AST) -> Iterator[ast.AST | Mutation]:
         for name, value in _list_replacements(node.args):
             ignored = ast.parse(f"{name} = {value}").body
             yield Mutation(copy_with(node, body=[*_find_docstring(node), *ignored, *node.body]), f"{name} = {value}")
+    if isinstance(node, ast.Call):
+        for k, keyword in enumerate(node.keywords):
+            if keyword.arg not in _LEFT_TO_OTHERS:
+                yield copy_with(node, keywords=node.keywords[:k] + node.keywords[k + 1 :])
 
 
 def _list_replacements(arguments: ast.arguments) -> list[tuple[str, str]]:

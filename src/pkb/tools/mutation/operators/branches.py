@@ -14,6 +14,9 @@ def mutate(node: ast.AST) -> Iterator[ast.AST | Mutation]:
         case ast.If(test=test, body=body, orelse=orelse):
             yield Mutation(copy_with(node, test=ast.Constant(False)), f"if {ast.unparse(test)}: skipped")
             yield Mutation(copy_with(node, test=ast.Constant(True)), f"if {ast.unparse(test)}: always")
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self")), args=[first, *_]):
+            # A layer or an own step of a model.
+            yield first
         case ast.IfExp(body=body, orelse=orelse):
             yield from (body, orelse)
         case ast.For(iter=turns):

@@ -17,6 +17,7 @@ _DROPPABLE = {
     *("repeat_interleave", "fliplr", "rot90"),
 }
 _SHAPES = {"view", "reshape", "permute", "unflatten", "expand", "new_empty", "new_zeros", "empty", "zeros", "repeat"}
+_PRODUCTS = {"matmul", "mm", "bmm", "baddbmm", "addmm"}
 _PIECES = {"cat", "stack", "concat"}
 
 
@@ -40,6 +41,9 @@ def _mutate_call(node: ast.Call, name: str) -> Iterator[ast.AST]:
         if len(own) == 1 and isinstance(own[0], ast.Tuple):
             orders = _list_exchanges(own[0].elts)
             yield from (replace_own_arguments(node, [copy_with(own[0], elts=order)]) for order in orders)
+    if name in _PRODUCTS:
+        for k, factor in enumerate(node.args):
+            yield copy_with(node, args=[*node.args[:k], ast.Attribute(factor, "mT", ast.Load()), *node.args[k + 1 :]])
     if name in _PIECES and isinstance(receiver, ast.List | ast.Tuple):
         for order in _list_exchanges(receiver.elts):
             yield copy_with(node, args=[copy_with(receiver, elts=order), *node.args[1:]])
