@@ -30,7 +30,18 @@ _TOOLS = ("cc", "c++", "gcc", "g++", "nvcc", "ninja")
 _FOLDER_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 _LIBRARIES = ("triton_lib.py", "symmetric.py", "cuda_lib", "published_lib")
 _RANK_PARTS = (
-    *("__init__.py", "errors.py", "settings.py", "base", "problems", "hardware", "backends", "platforms", "sandbox"),
+    *(
+        "__init__.py",
+        "errors.py",
+        "display.py",
+        "settings.py",
+        "base",
+        "problems",
+        "hardware",
+        "backends",
+        "platforms",
+        "sandbox",
+    ),
     *("protocol", "checks", "rank", "nursery", "suites/parallel/_shared"),
 )
 
