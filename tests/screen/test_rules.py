@@ -178,6 +178,7 @@ SCRATCH = {
     "vendor-gemm": Pair(
         "return x.mm(y)", KERNEL.replace("0.0", "tl.dot(x, x)") + "def solution(x): kernel[(1,)](x, 4)\n"
     ),
+    "looks-up-functions": Pair(CUDA % "dlsym(nullptr, name);", CUDA % "sqrtf(2);"),
     "library-kernel": Pair("return torch.compile(print)(x)", "return torch.compiler.is_compiling()"),
     "host-exchange": Pair(
         "dist.barrier()\nreturn x",
@@ -392,6 +393,8 @@ def test_a_product_is_seen_under_another_name(expression: str) -> None:
         ("vendor-gemm", "auto z = x.mm(x);"),
         ("vendor-gemm", "auto z = at::cpu::mm(x, x);"),
         ("vendor-gemm", "cblas_sgemm(a, b, c);"),
+        ("looks-up-functions", "auto call = dlsym(nullptr, name);"),
+        ("looks-up-functions", "at::DynamicLibrary library(name);"),
         ("sets-hooks", "at::RecordFunctionGuard off(false);"),
         ("other-streams", "cudaStreamCreate(&s);"),
         ("reaches-the-interpreter", 'PyRun_SimpleString("1");'),

@@ -105,7 +105,7 @@ def loads_libraries(facts: Facts) -> Iterator[Spot]:
         texts = [str(text) for text in facts.find_arguments(use)]
         if use.call and not (texts and all("cuda" in text or "nvrtc" in text for text in texts)):
             yield use
-    yield from facts.find_identifiers("dlopen", "dlsym", "dlmopen")
+    yield from facts.find_identifiers("*dlopen", "*dlsym", "*dlmopen", "*DynamicLibrary")
 
 
 @rule("take what you need from the arguments", reject=BOTH)

@@ -140,6 +140,12 @@ def is_product(name: str) -> bool:
     return any(part in _PRODUCTS for part in parts[1:])
 
 
+@rule("declare the functions that you call, so that the linker finds them", reject=SCRATCH)
+def looks_up_functions(facts: Facts) -> Iterator[Hit]:
+    """looks a native function up by a name that the screen may not see"""
+    yield from facts.find_identifiers("*dlsym", "*dlvsym", "*dlopen*", "*dlmopen", "dl_iterate_phdr", "*DynamicLibrary")
+
+
 @rule("write the kernel in this file", reject=SCRATCH)
 def library_kernel(facts: Facts) -> Iterator[Spot]:
     """is a kernel that others wrote, or generate"""
