@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from helpers.made_records import row
 from pkb.analyse import Row, compute_fast_p_curve, compute_pass_at_k, is_fast, make_leaderboard, summarise_by_category
 from pkb.analyse import estimates as e
+from pkb.analyse.metrics import _compute_variance
 from pkb.base.resampling import compute_weighted_medians, draw_counts
 
 VERDICTS = ["CORRECT", "WRONG", "CRASH", "ENVIRONMENT"]
@@ -185,3 +186,14 @@ def test_samples_are_drawn_again_too() -> None:
     # The mean of 50 shares that are 0, 1/2 or 1 with the chances 1/4, 1/2, 1/4.
     half = 1.96 * math.sqrt(1 / 8 / 50)
     assert found.interval == pytest.approx((0.5 - half, 0.5 + half), abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("n", "good", "k"), [(2, 1, 1), (5, 2, 3), (10, 9, 1), (100, 30, 3), (101, 30, 3), (100_000, 7, 1)]
+)
+def test_the_variance_of_a_share_is_that_of_samples_drawn_again(n: int, good: int, k: int) -> None:
+    found = _compute_variance(n, good, k)
+    draws = np.random.default_rng(3).binomial(n, good / n, 4000)
+    again = {int(count): compute_pass_at_k(n, int(count), k) for count in set(draws)}
+    assert found == pytest.approx(np.var([again[int(count)] for count in draws]), rel=0.15)
+    assert _compute_variance(n, 0, k) == _compute_variance(n, n, k) == 0

@@ -5,7 +5,7 @@ Fewer than LEAST_PROBLEMS problems say too little about others: their figures ha
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +34,11 @@ class Estimate:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-def estimate_mean(values: Sequence[float], redraw: Callable[[NDArray], NDArray] | None = None) -> Estimate | None:
+def estimate_mean(values: Sequence[float], variances: Sequence[float] = ()) -> Estimate | None:
     """Return the mean of shares, one per problem; None without any.
 
-    `redraw` returns the shares of problems, by their places in `values`, for samples that are drawn again too. Without
-    it problems of two samples, of which one is right in each, would all agree on one half.
+    `variances` says by how much each share would vary if the problem's samples were drawn again. Without it problems
+    of two samples, of which one is right in each, would all agree on one half.
     """
     if not values:
         return None
@@ -49,18 +49,13 @@ def estimate_mean(values: Sequence[float], redraw: Callable[[NDArray], NDArray] 
         doubt = _Z**2 / (len(values) + _Z**2)
         low, high = (0.0, doubt) if values[0] == 0 else (1 - doubt, 1.0)
         return Estimate(values[0], low, high, len(values))
-    if redraw is None:
-        means = draw_counts(len(values)) @ np.asarray(values) / len(values)
-    else:
-        means = _resample_twice(len(values), redraw)
-    return _make_estimate(statistics.fmean(values), means, len(values))
-
-
-def _resample_twice(problems: int, redraw: Callable[[NDArray], NDArray]) -> NDArray:
-    """Return the mean of each resample of problems whose samples are drawn again as well."""
-    draws = np.random.default_rng(0)
-    sizes = [len(part) for part in np.array_split(np.empty(RESAMPLES), 1 + RESAMPLES * problems // _MOST_AT_ONCE)]
-    return np.concatenate([redraw(draws.integers(0, problems, (size, problems))).mean(axis=1) for size in sizes])
+    counts = draw_counts(len(values))
+    means = counts @ np.asarray(values)
+    if any(variances):
+        # The sum over many problems of what their samples scatter is nearly normal.
+        noise = np.random.default_rng(1).standard_normal(RESAMPLES)
+        means = means + noise * np.sqrt(counts @ np.asarray(variances))
+    return _make_estimate(statistics.fmean(values), np.clip(means / len(values), 0.0, 1.0), len(values))
 
 
 def estimate_geometric_mean(values: Mapping[str, Sequence[float]]) -> Estimate | None:

@@ -1,19 +1,19 @@
 """pass@k, fast_p@k and fast_p by turn. A verdict of ENVIRONMENT is never counted."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb, inf
+from functools import cache
+from math import comb, fsum, inf
 from statistics import fmean
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pkb.analyse.estimates import Estimate, estimate_mean
 from pkb.row import Row
 
 _UNTIMED = 5e-324
 """The smallest number above 0."""
+_MANY = 100
+"""The number of samples of a problem from which the variance of its share is approximated."""
 
 
 def compute_pass_at_k(n: int, c: int, k: int) -> float:
@@ -57,26 +57,21 @@ def count_fast(rows: Iterable[Row], p: float, plain: bool = False) -> dict[str, 
 def estimate_at_k(tallies: dict[str, Tally], k: int) -> Estimate | None:
     """Return the mean of pass@k over problems that have k samples or more; None where none has."""
     kept = [tally for tally in tallies.values() if tally.n >= k]
-    redraw = _make_redraw(kept, k) if any(tally.n > 1 for tally in kept) else None
-    return estimate_mean([compute_pass_at_k(tally.n, tally.good, k) for tally in kept], redraw)
+    values = [compute_pass_at_k(tally.n, tally.good, k) for tally in kept]
+    return estimate_mean(values, [_compute_variance(tally.n, tally.good, k) for tally in kept])
 
 
-def _make_redraw(tallies: Sequence[Tally], k: int) -> Callable[[NDArray], NDArray]:
-    """Return a function that draws the samples of problems again, and returns pass@k of each."""
-    draws = np.random.default_rng(1)
-    counts, goods = np.array([tally.n for tally in tallies]), np.array([tally.good for tally in tallies])
-    sizes = sorted({tally.n for tally in tallies})
-    # One table for all numbers of samples, one behind the other.
-    values = np.array([compute_pass_at_k(n, good, k) for n in sizes for good in range(n + 1)])
-    starts = dict(zip(sizes, np.cumsum([0, *(n + 1 for n in sizes[:-1])]), strict=True))
-    offsets = np.array([starts[tally.n] for tally in tallies])
-
-    def redraw(chosen: NDArray) -> NDArray:
-        again = draws.binomial(counts[chosen], (goods / counts)[chosen])
-        found: NDArray = values[offsets[chosen] + again]
-        return found
-
-    return redraw
+@cache
+def _compute_variance(n: int, good: int, k: int) -> float:
+    """Return the variance of pass@k if the n samples were drawn again, with replacement."""
+    p = good / n
+    if n > _MANY:
+        # By the slope of 1 - (1 - p) ** k: of many samples, p scatters little.
+        return p * (1 - p) / n * (k * (1 - p) ** (k - 1)) ** 2
+    chances = [comb(n, c) * p**c * (1 - p) ** (n - c) for c in range(n + 1)]
+    values = [compute_pass_at_k(n, c, k) for c in range(n + 1)]
+    mean = fsum(chance * value for chance, value in zip(chances, values, strict=True))
+    return fsum(chance * (value - mean) ** 2 for chance, value in zip(chances, values, strict=True))
 
 
 def compute_fast_p_curve(rows: Iterable[Row], ps: Sequence[float], plain: bool = False) -> list[float | None]:

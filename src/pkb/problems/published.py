@@ -28,7 +28,7 @@ _INPUTS = "utils.input_output_tensors"
 _SIZES = {"tiny": Size(128, 128), "paper": Size(1024, 1024)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PublishedProblem(Problem):
     """A reference of a checkout. The checkout says nothing of costs and conditions: whatever can be drawn is posed."""
 
