@@ -12,6 +12,7 @@ from pkb.problems.suite import Suite, load_problem
 from pkb.settings import ProblemSettings
 from pkb.tools.mutation.campaign import (
     EQUIVALENT,
+    OUTCOMES,
     REJECTED,
     ROUNDING,
     SURVIVED,
@@ -127,6 +128,12 @@ def test_changes_that_compile_to_the_same_code_are_one_mutant() -> None:
 
 def test_every_operator_keeps_a_mutant() -> None:
     assert {name for name, _ in KEPT} == {operator.name for operator in list_operators()} == SAMPLES.keys()
+
+
+def test_the_page_has_every_operator_and_outcome() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mutation.md").read_text()
+    assert [name for name in SAMPLES if f"| `{name}` |" not in page] == []
+    assert [outcome for outcome in OUTCOMES if f"| {outcome} |" not in page] == []
 
 
 @pytest.mark.parametrize(("number", "ranks"), [(18, 2), (48, 4), (82, 2)])

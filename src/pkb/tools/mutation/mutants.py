@@ -135,10 +135,13 @@ def _walk(place: _Place, entry: str) -> Iterator[_Place]:
     node = place.node
     if _is_refusal(node) or _is_text(node):
         return
-    if not isinstance(node, ast.If) or not _is_for_one_rank(node):
+    is_decided = isinstance(node, ast.If) and _is_decided(node)
+    if not is_decided:
         yield place
     for name, value in ast.iter_fields(node):
-        if isinstance(node, ast.If) and name in ("test", "body") and _is_for_one_rank(node):
+        if is_decided and name == "test":
+            continue
+        if isinstance(node, ast.If) and name == "body" and _is_for_one_rank(node):
             continue
         if name in _UNSHOWN_FIELDS or (isinstance(node, ast.FunctionDef) and name == "args" and node.name == entry):
             continue
@@ -154,6 +157,11 @@ def _is_refusal(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return all(isinstance(one, ast.Raise) for one in node.body) and not node.orelse
     return isinstance(node, ast.Raise | ast.Assert)
+
+
+def _is_decided(node: ast.If) -> bool:
+    """Whether every judged call takes the same branch: it has peers."""
+    return _is_for_one_rank(node) or ast.unparse(node.test).endswith("is_initialized()")
 
 
 def _is_for_one_rank(node: ast.If) -> bool:

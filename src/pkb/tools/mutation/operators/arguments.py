@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from pkb.tools.mutation.change import Mutation, Operator
-from pkb.tools.mutation.syntax import copy_with
+from pkb.tools.mutation.syntax import copy_with, read_integer
 
 _LEFT_TO_OTHERS = ("group", "dtype", "device", "strict", "out", "async_op", "pin_memory", "requires_grad")
 """Keywords that other operators leave out, or whose usual value means the same."""
@@ -24,7 +24,7 @@ def mutate(node: ast.AST) -> Iterator[ast.AST | Mutation]:
             yield Mutation(copy_with(node, body=[*_find_docstring(node), *ignored, *node.body]), f"{name} = {value}")
     if isinstance(node, ast.Call):
         for k, keyword in enumerate(node.keywords):
-            if keyword.arg not in _LEFT_TO_OTHERS:
+            if keyword.arg not in _LEFT_TO_OTHERS and not _is_usual(keyword):
                 yield copy_with(node, keywords=node.keywords[:k] + node.keywords[k + 1 :])
 
 
@@ -40,6 +40,10 @@ def _list_replacements(arguments: ast.arguments) -> list[tuple[str, str]]:
         kind = ast.unparse(argument.annotation).split(" | ")[0] if argument.annotation else ""
         usual.setdefault(argument.arg, []).extend(value.format(argument.arg) for value in _BY_TYPE.get(kind, ()))
     return [(name, value) for name, values in usual.items() for value in dict.fromkeys(values)]
+
+
+def _is_usual(keyword: ast.keyword) -> bool:
+    return keyword.arg == "dim" and read_integer(keyword.value) == -1
 
 
 def _find_docstring(node: ast.FunctionDef) -> list[ast.stmt]:
