@@ -12,7 +12,7 @@ from typing import Any
 
 from pkb.errors import UsageError
 from pkb.problems.problem import PUBLISHED, SOUND
-from pkb.problems.size import Size
+from pkb.problems.size import Size, find_dtype_name
 
 INPUTS = (SOUND, PUBLISHED)
 _LEAST_TOTAL_S, _TRIALS_IN_TOTAL = 1200.0, 20
@@ -129,6 +129,7 @@ class ProblemSettings:
     """`sound`; or, for KernelBench's tasks and a checkout of ParallelKernelBench, `published`: as their files draw."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", find_dtype_name(self.dtype))
         if self.inputs not in INPUTS:
             raise UsageError(f"unknown inputs {self.inputs!r}; choose from {', '.join(INPUTS)}")
 

@@ -142,3 +142,16 @@ def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) ->
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
     ran = run_process(PKB, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
+def test_a_locale_that_knows_only_ascii_is_no_obstacle(tmp_path: Path) -> None:
+    """The page, the templates and a problem's source hold other letters."""
+    run = make_run(tmp_path / "run", ["1_allreduce"])
+    problem = Path(load_problem(1).path).read_text(encoding="utf-8")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "7_mine.py").write_text(problem.replace("Sum all-reduce", "Σ all-reduce"), encoding="utf-8")
+    words = [["report", str(run)], ["prompt", "7", "--suite", str(tmp_path / "own")], ["list"], ["eval", "--help"]]
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for each in words:
+        ran = run_process([*PKB, *each], env=os.environ | plain)
+        assert (ran.returncode, ran.stderr) == (0, ""), each

@@ -132,7 +132,7 @@ def test_without_mini_swe_agent_it_says_how_to_install_it(run: Run, monkeypatch:
     monkeypatch.setitem(sys.modules, "minisweagent", None)
     ran = run_pkb(*make_agent_words(run, "worker"))
     assert ran.returncode == 2
-    assert "install it with: pip install 'parallelkernelbench[agent]'" in ran.stderr
+    assert "install it with: pip install -e '.[agent]'" in ran.stderr
 
 
 def test_a_level_that_breaks_down_gives_way_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ def test_the_cost_is_estimated_without_asking(provider: Provider, tmp_path: Path
         (["--max-cost", "1"], "no price is known for openai/kernel; set --price-in and --price-out"),
         (["--price-in", "1"], "give --price-in and --price-out together"),
         (["--examples", "2"], "--examples takes 0, 1, few, not '2'"),
-        (["--precision", "fp8"], "unknown precision 'fp8'; choose from fp32, fp16, bf16"),
+        (["--precision", "fp8"], "unknown dtype 'fp8'; choose from float32, bfloat16, float16"),
         (["--track", "own"], "unknown track 'own'"),
         (["--backend", "hip"], "unknown backend 'hip'"),
         (["--judge", "--judge-size", "huge"], "has no size 'huge'"),
@@ -218,7 +218,7 @@ def test_without_litellm_it_says_how_to_install_it(
     model._import_litellm.cache_clear()
     ran = run_pkb(*make_words(provider, tmp_path, "kernel", problems="1"))
     assert ran.returncode == 2
-    assert "install it with: pip install 'parallelkernelbench[generate]'" in ran.stderr
+    assert "install it with: pip install -e '.[generate]'" in ran.stderr
 
 
 def test_prompt_prints_the_text_and_calls_nobody() -> None:

@@ -96,9 +96,7 @@ def import_driver() -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "minisweagent":
             raise
-        raise UsageError(
-            "`pkb agent` needs mini-swe-agent; install it with: pip install 'parallelkernelbench[agent]'"
-        ) from error
+        raise UsageError("`pkb agent` needs mini-swe-agent; install it with: pip install -e '.[agent]'") from error
 
 
 @contextmanager
@@ -106,9 +104,10 @@ def _make_workplace(experiment: Experiment) -> Iterator[Path]:
     """Make a folder with the reference and the program that sends kernels to the judge socket."""
     folder = Path(tempfile.mkdtemp(prefix="pkb-agent-")).resolve()
     try:
-        (folder / "reference.py").write_text(experiment.problem.show_source())
+        (folder / "reference.py").write_text(experiment.problem.show_source(), encoding="utf-8")
         program = folder / "pkb"
-        program.write_text(f"#!{sys.executable}\n{Path(client.__file__).read_text()}")
+        source = Path(client.__file__).read_text(encoding="utf-8")
+        program.write_text(f"#!{sys.executable}\n{source}", encoding="utf-8")
         program.chmod(0o755)
         yield folder
     finally:

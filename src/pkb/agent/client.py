@@ -13,7 +13,7 @@ def main(words: list[str]) -> str:
         return (__doc__ or "") + "\n"
     path = pathlib.Path(words[1] if len(words) > 1 else "candidate.py")
     try:
-        source = path.read_text()
+        source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return f"cannot read {path}: {error}\n"
     with socket.socket(socket.AF_UNIX) as judge:

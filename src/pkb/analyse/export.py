@@ -153,7 +153,7 @@ def _list_entries(runs: Iterable[Run]) -> Iterator[Entry]:
 
 def _write_lines(entries: Iterable[Entry], path: Path) -> int:
     count = 0
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         for entry in entries:
             file.write(entry.to_json() + "\n")
             count += 1
@@ -235,7 +235,5 @@ def _import_pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise UsageError(
-            "Parquet needs pyarrow: pip install 'parallelkernelbench[parquet]', or use a .jsonl file"
-        ) from error
+        raise UsageError("Parquet needs pyarrow: pip install -e '.[parquet]', or use a .jsonl file") from error
     return pyarrow, pyarrow.parquet

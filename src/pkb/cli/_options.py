@@ -1,5 +1,6 @@
 """Options that mean the same in every verb."""
 
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 
 from pkb.backends import list_backend_names
 from pkb.errors import UsageError
-from pkb.problems.size import ITEMSIZES, Size
+from pkb.problems.size import ITEMSIZES, Size, find_dtype_name
 from pkb.settings import INPUTS, RIGORS, Track
 
 PROFILERS = ("torch", "ncu")
@@ -77,7 +78,9 @@ UsualTrials = Annotated[
 ]
 RigorName = Annotated[str, typer.Option("--rigor", help=f"How much is timed: {_RIGORS}.")]
 UsualRigor = Annotated[str | None, typer.Option("--rigor", help=f"How much is timed: {_RIGORS}.", show_default="quick")]
-Dtype = Annotated[str, typer.Option(help=f"{join_names(ITEMSIZES)}.")]
+Dtype = Annotated[
+    str, typer.Option(callback=find_dtype_name, help=f"{join_names(ITEMSIZES)}; fp32, bf16 and fp16 mean the same.")
+]
 SizeName = Annotated[str, typer.Option("--size", help="tiny, paper or large.")]
 UsualSize = Annotated[
     str | None,
@@ -131,8 +134,39 @@ def find_profiler(profile: bool, name: str | None) -> str | None:
     return name or (PROFILERS[0] if profile else None)
 
 
-def parse_size(name: str | None, m: int | None, n: int | None) -> str | Size | None:
+def parse_size(context: typer.Context, name: str | None, m: int | None, n: int | None) -> str | Size | None:
     """Return the size that --m and --n give, or else the name of a size; None for the problem's usual size."""
     if (m is None) != (n is None):
         raise UsageError("give --m and --n together, or neither and use --size")
+    if m is not None:
+        refuse_unused(context, ["size"], "with --m and --n")
     return name if m is None or n is None else Size(m, n)
+
+
+def refuse_unused(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Raise UsageError if an option or argument of these names was given, on the command line or in the environment.
+
+    An option without effect is a mistake of the user's that nothing else shows.
+    """
+    given = [name for name in names if is_given(context, name)]
+    for parameter in context.command.params:
+        if parameter.name in given:
+            is_option = parameter.opts[0].startswith("-")
+            spelled = parameter.opts[0] if is_option else f"the argument {(parameter.metavar or given[0]).upper()}"
+            raise UsageError(f"{spelled} has no effect {why}; leave it out")
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return whether the user gave the option or argument of this name, even if with its default's value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create a folder for results, and write to it, before work is done for them. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error

@@ -1,5 +1,6 @@
 """`pkb baseline`: time references, and store the times for judgements on the same machine."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pkb.platforms import Platform
     from pkb.problems.problem import Problem
 
+_TIMED = ("problems", "suite", "size", "m", "n", "dtype", "nproc", "inputs", "modes", "rigor", "again", "timeout")
+"""What says which times to take."""
 _MODES = [mode_of(name) for name in (EAGER, *COMPILE_OPTIONS)]
 
 
@@ -29,6 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def baseline(
+    context: typer.Context,
     problems: o.OptionalProblems = None,
     suite: o.SuiteName = "parallel",
     size: o.SizeName = "paper",
@@ -66,6 +70,7 @@ def baseline(
 
     folder = store or find_default_store()
     if listing:
+        o.refuse_unused(context, _TIMED, "with --list, which prints all that is stored")
         return _print_store(folder, platform)
     if problems is None:
         raise UsageError("name problems, for example `all`, or print the stored times with --list")
@@ -75,12 +80,17 @@ def baseline(
 
     chosen, wanted, enough = find_suite(suite).select(problems), parse_modes(modes), find_rigor(rigor)
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
-        posed = ProblemSettings(nproc, o.parse_size(size, m, n), dtype, inputs=inputs)
+        posed = ProblemSettings(nproc, o.parse_size(context, size, m, n), dtype, inputs=inputs)
         if published:
             raise typer.Exit(0 if _time_beside(judge, chosen, published, posed, enough) else 1)
         setups = [judge.pose(one, posed) for one in chosen]
+        o.prepare_folder(folder)
+        _announce(setups, wanted, judge.platform)
         try:
-            failed = sum(not _time_modes(judge, setup, wanted, enough, folder, again) for setup in setups)
+            failed = 0
+            for number, setup in enumerate(setups, start=1):
+                print(f"{number} of {len(setups)}: {setup.problem.stem}", file=sys.stderr, flush=True)
+                failed += not _time_modes(judge, setup, wanted, enough, folder, again)
         except KeyboardInterrupt:
             exit_interrupted(f"the times so far are in {folder}, no rank left running")
     print(f"{len(setups) - failed} of {len(setups)} references timed; times in {folder}")
@@ -96,6 +106,21 @@ def _time_beside(
         return time_published(judge, problems, checkout, posed, rigor)
     except KeyboardInterrupt:
         exit_interrupted("the ratios so far are above, no rank left running")
+
+
+def _announce(setups: "list[Setup]", modes: list[str], platform: "Platform") -> None:
+    """Say on stderr what is about to be timed, and how large: at paper size it may take hours."""
+    size = setups[0].size
+    name = next((name for name, known in setups[0].problem.sizes.items() if known == size), str(size))
+    shown = ", ".join(map(mode_of, modes))
+    print(f"timing {len(setups)} references at size {name} on {platform.name}, each {shown}", file=sys.stderr)
+    if not platform.times_are_comparable:
+        print(
+            f"{platform.name} gives CPU times, which say nothing about a GPU, and sizes for GPUs take it long; "
+            "--size tiny is quick",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _time_modes(judge: "Judge", setup: "Setup", modes: list[str], rigor: Rigor, store: Path, again: bool) -> bool:

@@ -40,6 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
+    context: typer.Context,
     files: Annotated[list[Path] | None, typer.Argument(help="The candidates' files.", metavar="FILE")] = None,
     track: o.TrackName = "any",
     backend: o.BackendName = None,
@@ -55,6 +56,10 @@ def check(
     from pkb.screen import Severity, load_rules, screen
     from pkb.settings import find_track
 
+    if rules:
+        o.refuse_unused(context, ["files", "track", "backend", "as_json"], "with --rules, which checks nothing")
+    else:
+        o.refuse_unused(context, ["markdown"], "without --rules")
     if rules:
         _print_rules(list(load_rules().values()), markdown)
         return

@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def dryrun(
+    context: typer.Context,
     problem: o.ProblemName,
     candidate: Annotated[str, typer.Option(help="The candidate's file, or `reference` for the problem's own source.")],
     suite: o.SuiteName = "parallel",
@@ -50,16 +51,19 @@ def dryrun(
     from pkb.settings import Limits
     from pkb.tools.dryrun import dry_run
 
+    shape = o.parse_size(context, size, m, n)
     found, chosen = find_suite(suite).load(problem), o.find_profiler(profile, profiler)
     one = Candidate.reference(found) if candidate == "reference" else Candidate.read(Path(candidate))
+    if chosen is None:
+        o.refuse_unused(context, ["out"], "without --profile, whose files it takes")
+    else:
+        o.prepare_folder(out)
     ncu = _make_ncu(out, platform, nproc or found.default_world) if chosen == "ncu" else None
     try:
         limits = Limits(build_s=build_timeout, load_s=timeout, trial_s=timeout)
         # ncu attaches to the ranks that it starts, which a sandbox would prevent.
         with Judge(platform, limits, "off" if ncu else sandbox, ncu.make_wrapper() if ncu else ()) as judge:
-            setup = judge.pose(
-                found, ProblemSettings(nproc=nproc, size=o.parse_size(size, m, n), dtype=dtype, trials=1, calls=1)
-            )
+            setup = judge.pose(found, ProblemSettings(nproc=nproc, size=shape, dtype=dtype, trials=1, calls=1))
             seen = dry_run(judge, setup, one, chosen)
     except KeyboardInterrupt:
         exit_interrupted("no rank left running")

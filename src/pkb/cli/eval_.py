@@ -1,5 +1,6 @@
 """`pkb eval`: judge candidates."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pkb.base.printable import clean_line
 from pkb.cli import _options as o
 from pkb.cli._messages import exit_interrupted
 from pkb.errors import UsageError
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
     Stored = dict[str, dict[str, Any]]
     Job = tuple[Setup, Candidate, Stored]
 
+_MOST_NAMED = 5
+
 
 def register(app: typer.Typer) -> None:
     app.command("eval")(evaluate)
 
 
 def evaluate(
+    context: typer.Context,
     problems: o.Problems,
     suite: o.SuiteName = "parallel",
     candidate: o.CandidateFile = None,
@@ -75,7 +80,9 @@ def evaluate(
     ] = False,
     as_json: o.Json = False,
 ) -> None:
-    """Judge candidates: whether they are correct, how fast they are, and why. Exit code 0 if all are correct.
+    """Judge candidates: whether they are correct, how fast they are, and why.
+
+    Exit code 0 if every problem that was named has a correct candidate.
 
     Example: pkb eval 1-8,13 --solutions-dir solutions/triton --backend triton --nproc 4
     """
@@ -85,13 +92,15 @@ def evaluate(
     from pkb.problems.suite import find_suite
     from pkb.protocol.compile_modes import parse_baselines
 
-    pairs = _find_candidates(find_suite(suite).select(problems), candidate, solutions_dir, backend)
+    _refuse_unused(context, candidate, out, reuse_baselines)
+    chosen = find_suite(suite).select(problems)
+    pairs = _find_candidates(chosen, candidate, solutions_dir, backend)
     profiled = _check_profiler(o.find_profiler(profile, profiler), out)
     timed = _choose_rigor(measure_perf or bool(baselines), rigor, warm_cache)
     extra = parse_baselines(baselines)
     if reuse_baselines and (warm_cache or not extra):
         raise UsageError("--reuse-baselines needs --baselines, and excludes --warm-cache")
-    posed = ProblemSettings(nproc, o.parse_size(size, m, n), dtype, trials, inputs=inputs)
+    posed = ProblemSettings(nproc, o.parse_size(context, size, m, n), dtype, trials, inputs=inputs)
     asked = JudgementSettings(
         track=find_track(track),
         tolerance=_make_tolerance(atol, rtol),
@@ -104,11 +113,30 @@ def evaluate(
         known = [
             _read_times(setup, judge, extra, timed, store) if reuse_baselines and timed else {} for setup in setups
         ]
+        if out:
+            o.prepare_folder(out)
         batch = _Batch(judge, asked, out, resume)
         records = batch.run(list(zip(setups, [one for _, one in pairs], known, strict=True)), as_json)
     if not as_json:
         print_summary(records, out)
-    raise typer.Exit(0 if all(record.correct for record in records) else 1)
+    missing = [problem.stem for problem in chosen if problem not in {problem for problem, _ in pairs}]
+    if missing:
+        print(_describe_missing(missing, len(chosen), solutions_dir), file=sys.stderr)
+    raise typer.Exit(0 if all(record.correct for record in records) and not missing else 1)
+
+
+def _refuse_unused(context: typer.Context, candidate: str | None, out: Path | None, reuse_baselines: bool) -> None:
+    if candidate == "reference":
+        o.refuse_unused(context, ["backend"], "with --candidate reference, which is torch")
+    if out is None:
+        o.refuse_unused(context, ["resume"], "without --out DIR, which holds the earlier records")
+    if not reuse_baselines:
+        o.refuse_unused(context, ["store"], "without --reuse-baselines")
+
+
+def _describe_missing(stems: list[str], count: int, folder: Path | None) -> str:
+    named = ", ".join(stems[:_MOST_NAMED]) + (", ..." if len(stems) > _MOST_NAMED else "")
+    return clean_line(f"{len(stems)} of {count} problems have no candidate in {folder}: {named}")
 
 
 @dataclass
@@ -186,20 +214,33 @@ def _find_candidates(
     if (candidate is None) == (folder is None):
         raise UsageError("name what to judge: either --candidate FILE, or --solutions-dir DIR with --backend NAME")
     if folder is not None:
-        return [(p, Candidate.read(_find_solution(folder, p, backend), backend)) for p in problems]
+        files = _find_solutions(folder, problems, backend)
+        return [(p, Candidate.read(files[p.stem], backend)) for p in problems if p.stem in files]
     if candidate == "reference":
         return [(p, Candidate.reference(p)) for p in problems]
     one = Candidate.read(Path(str(candidate)), backend)
     return [(p, one) for p in problems]
 
 
-def _find_solution(folder: Path, problem: "Problem", backend: str | None) -> Path:
+def _find_solutions(folder: Path, problems: "list[Problem]", backend: str | None) -> dict[str, Path]:
+    """Return the candidates' files by their problems' stems; problems without a file are left out.
+
+    Raises UsageError where no problem has one.
+    """
+    from pkb.backends import find_backend
+
     if backend is None:
         raise UsageError("--solutions-dir needs --backend: files are named <problem>_<backend>.py")
-    path = folder / f"{problem.stem}_{backend}.py"
-    if not path.is_file():
-        raise UsageError(f"no {path}; name only problems that have a file there, or write the file")
-    return path
+    suffix = f"_{find_backend(backend).name}.py"
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}; --solutions-dir takes the folder of the candidates' files")
+    paths = {problem.stem: folder / f"{problem.stem}{suffix}" for problem in problems}
+    found = {stem: path for stem, path in paths.items() if path.is_file()}
+    if not found:
+        raise UsageError(
+            f"no {next(iter(paths.values()))}; name only problems that have a file there, or write the file"
+        )
+    return found
 
 
 def _make_tolerance(atol: float | None, rtol: float | None) -> Tolerance | None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pkb.generate.experiment import Experiment
     from pkb.generate.model import Model
 
+_JUDGED = ("measure_perf", "judge_size", "trials", "rigor", "platform", "sandbox", "engine", "builders")
+
 
 def register(app: typer.Typer) -> None:
     app.command("generate")(generate)
@@ -22,6 +24,7 @@ def register(app: typer.Typer) -> None:
 @add_options(GenerationOptions)
 def generate(
     options: GenerationOptions,
+    context: typer.Context,
     problems: o.Problems,
     dry: Annotated[bool, typer.Option("--dry", help="Print what the run would cost, and ask nothing.")] = False,
     judge: Annotated[bool, typer.Option("--judge", help="Judge each sample as it arrives.")] = False,
@@ -35,6 +38,10 @@ def generate(
     """
     from pkb.generate.author import Sampler
 
+    if not judge:
+        o.refuse_unused(context, _JUDGED, "without --judge")
+    elif not measure_perf:
+        o.refuse_unused(context, ["rigor"], "without --measure-perf")
     experiments, model = options.plan_experiments(problems), options.make_model()
     if dry:
         print(*_estimate(experiments, model, options.budget), sep="\n")

@@ -13,6 +13,7 @@ import typer
 
 from pkb.cli import _options as o
 from pkb.errors import UsageError
+from pkb.problems.size import find_dtype_name
 from pkb.settings import ProblemSettings
 
 if TYPE_CHECKING:
@@ -72,13 +73,14 @@ def lint(
     """
     from pkb.cli._mutate import MutationOptions, mutate_problems
     from pkb.judge.judge import Judge
-    from pkb.problems.problem import find_dtype
     from pkb.problems.suite import find_suite
     from pkb.settings import Limits
 
-    dtypes = [name.strip() for name in dtype.split(",")] if dtype else []
-    for name in dtypes:
-        find_dtype(name)
+    dtypes = [find_dtype_name(name) for name in dtype.split(",")] if dtype else []
+    if markdown or as_json:
+        o.refuse_unused(context, ["verbose"], "with --markdown or --json")
+    if markdown:
+        o.refuse_unused(context, ["as_json"], "with --markdown")
     found: list[LintFinding] = []
     with Judge(platform, Limits(load_s=timeout, trial_s=timeout)) as judge:
         if mutate:

@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_problems(
+    context: typer.Context,
     category: Annotated[str | None, typer.Option(help="List only this category.")] = None,
     suite: o.SuiteName = "parallel",
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/problems.md.")] = False,
@@ -48,6 +49,7 @@ def list_problems(
     if not found:
         raise UsageError(f"no category {category!r}; there are {', '.join(chosen.categories())}")
     if markdown:
+        o.refuse_unused(context, ["as_json"], "with --markdown")
         print(_PAGE + "\n".join(map(_format_row, found)))
     elif as_json:
         print(json.dumps([_collect_facts(problem) for problem in found], indent=1))

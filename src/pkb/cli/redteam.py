@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def redteam(
+    context: typer.Context,
     rows: Annotated[
         list[str] | None, typer.Argument(metavar="ROW", help="Rows (5 m3) or names (05*).", show_default="all")
     ] = None,
@@ -48,6 +49,12 @@ def redteam(
 
     Example: pkb redteam 5 m3 --no-kernels
     """
+    if no_kernels:
+        o.refuse_unused(context, ["kernels"], "with --no-kernels")
+    if markdown:
+        o.refuse_unused(context, ["as_json"], "with --markdown")
+    if out:
+        o.prepare_folder(out)
     start_nursery()
     from pkb.base.paths import list_attempt_folders
     from pkb.judge.judge import Judge

@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
+    context: typer.Context,
     runs: o.Runs,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files.", show_default="the folder report in the first run")
@@ -42,9 +43,14 @@ def report(
     from pkb.report import Report
 
     wanted = _parse_formats(formats)
+    if not wanted:
+        o.refuse_unused(context, ["out"], "with --format none, which writes nothing")
     found = Report.of(runs, p)
     # The files come first: `pkb report RUN | head` must write them too.
-    written = found.write(out or _find_own_folder(runs[0]), wanted, find_suite(suite))
+    folder = out or _find_own_folder(runs[0])
+    if wanted:
+        o.prepare_folder(folder)
+    written = found.write(folder, wanted, find_suite(suite))
     print(*(make_printable(text, len(text)) for text in (found.subtitle, *found.notices)), sep="\n")
     for section in found.sections.values():
         if section.table and section.table.rows:

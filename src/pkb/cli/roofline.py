@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def roofline(
+    context: typer.Context,
     problems: o.OptionalProblems = None,
     hardware: Annotated[
         str | None,
@@ -66,7 +67,7 @@ def roofline(
             return
         raise UsageError("name problems, for example `all`, or measure this machine with --calibrate")
     chosen, known = find_suite(suite), Hardware.load(hardware or _DEFAULT)
-    shape = o.parse_size(size, m, n)
+    shape = o.parse_size(context, size, m, n)
     posed = [compute_speed_of_light(p, known, shape, dtype, nproc) for p in chosen.select(problems)]
     read = read_rows(run or [])
     wanted = {one.problem for one in posed}

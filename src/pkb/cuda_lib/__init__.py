@@ -98,4 +98,4 @@ def _define(option: str) -> str:
 @cache
 def _read_header() -> str:
     folder = Path(__file__).parent
-    return "".join(f'#line 1 "{name}"\n{(folder / name).read_text()}' for name in _HEADERS)
+    return "".join(f'#line 1 "{name}"\n{(folder / name).read_text(encoding="utf-8")}' for name in _HEADERS)

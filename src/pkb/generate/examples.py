@@ -20,7 +20,7 @@ class Example:
 
     @property
     def kernel(self) -> str:
-        return self.path.read_text()
+        return self.path.read_text(encoding="utf-8")
 
 
 def choose_examples(template: Template, backend: str, asked: Problem, count: int) -> list[Example]:

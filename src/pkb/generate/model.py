@@ -234,9 +234,7 @@ def _import_litellm() -> Any:
     try:
         litellm: Any = importlib.import_module("litellm")
     except ImportError as error:
-        raise UsageError(
-            "asking a model needs litellm; install it with: pip install 'parallelkernelbench[generate]'"
-        ) from error
+        raise UsageError("asking a model needs litellm; install it with: pip install -e '.[generate]'") from error
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)

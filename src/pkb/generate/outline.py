@@ -9,7 +9,8 @@ _ONE_LINE = re.compile(r"^( *\S.*\)(?: const)?) \{.*\}$")
 
 
 def outline(path: Path) -> str:
-    return outline_python(path.read_text()) if path.suffix == ".py" else outline_c(path.read_text())
+    text = path.read_text(encoding="utf-8")
+    return outline_python(text) if path.suffix == ".py" else outline_c(text)
 
 
 def outline_python(text: str) -> str:

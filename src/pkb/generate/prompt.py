@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pkb.errors import UsageError
 from pkb.generate.argument_docs import describe_arguments, describe_constructor
 from pkb.generate.examples import choose_examples
 from pkb.generate.outline import outline
 from pkb.generate.template import Template
 from pkb.hardware.roofline import Hardware
 from pkb.problems.problem import Problem
+from pkb.problems.size import find_dtype_name
 from pkb.screen import Severity, load_rules
 from pkb.settings import Track, find_track
 
-PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""How prompts and samples call the dtypes."""
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -34,11 +35,12 @@ class KernelRequest:
     examples: int = 1
     template: Path | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "precision", _PRECISIONS[find_dtype_name(self.precision)])
+
     @property
     def dtype(self) -> str:
-        if self.precision not in PRECISIONS:
-            raise UsageError(f"unknown precision {self.precision!r}; choose from {', '.join(PRECISIONS)}")
-        return PRECISIONS[self.precision]
+        return find_dtype_name(self.precision)
 
     def load_texts(self, problem: Problem) -> Template:
         return Template.load(self.backend, self.template, problem.form)

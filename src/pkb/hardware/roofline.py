@@ -42,7 +42,7 @@ class Hardware:
         if not path.is_file():
             known = f"{', '.join(list_profiles())} (once `pkb roofline --calibrate` has measured it)"
             raise UsageError(f"unknown hardware {profile!r}; choose from {known}")
-        return cls(**tomllib.loads(path.read_text()))
+        return cls(**tomllib.loads(path.read_text(encoding="utf-8")))
 
     @classmethod
     def find_by_gpu(cls, name: str) -> "Hardware | None":

@@ -16,6 +16,7 @@ from pkb.judge.judge import Judge
 from pkb.platforms import find_platform
 from pkb.problems.problem import Problem
 from pkb.problems.size import Size
+from pkb.protocol.compile_modes import parse_baselines
 from pkb.record import Record
 from pkb.settings import JudgementSettings, ProblemSettings, Tolerance, find_rigor, find_track
 
@@ -57,7 +58,7 @@ def evaluate(
         track=find_track(track),
         tolerance=tolerance,
         rigor=find_rigor(rigor) if measure_perf else None,
-        baselines=tuple(baselines),
+        baselines=tuple(parse_baselines(",".join(baselines))),
     )
     candidate = _make_candidate(source_or_path, backend)
     setup = judge.pose(problem, ProblemSettings(nproc, size, dtype, trials, inputs=inputs))

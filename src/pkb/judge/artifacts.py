@@ -9,6 +9,7 @@ from pkb.base.atomic import replace_whole, write_whole
 from pkb.base.foreign_files import make_own_folder
 from pkb.base.printable import clean_lines
 from pkb.candidate import Candidate
+from pkb.judge.correctness.compare import Expected, find_allowed
 from pkb.judge.state import State
 from pkb.protocol.profile_files import TRACE
 from pkb.record import Record
@@ -40,18 +41,26 @@ def _save_outputs(folder: Path, rank: int, state: State) -> None:
     actual = {f"call_{call}": state.outputs[call, rank] for call in calls}
     _save_tensors(folder / "candidate" / f"rank_{rank}.pt", state.trial, actual)
     if state.reference and calls:
-        expected = {
-            f"call_{call}": [output.reference for output in state.reference.calls[state.trial, call, rank].outputs]
-            for call in calls
-        }
-        _save_tensors(folder / "reference" / f"rank_{rank}.pt", state.trial, expected)
+        expected = {f"call_{call}": state.reference.calls[state.trial, call, rank].outputs for call in calls}
+        outputs = {call: [output.reference for output in known] for call, known in expected.items()}
+        allowed = {call: [_allow(output) for output in known] for call, known in expected.items()}
+        _save_tensors(folder / "reference" / f"rank_{rank}.pt", state.trial, outputs, allowed=allowed)
 
 
-def _save_tensors(path: Path, trial: Trial, outputs: dict[str, list[torch.Tensor]]) -> None:
+def _allow(expected: Expected) -> list[float]:
+    """Return the relative errors, root mean square and worst, that a right result may have against the reference."""
+    if expected.exact:
+        return [0.0, 0.0]
+    rms, worst = find_allowed(expected, expected.reference.numel())
+    # The comparison is with the oracle, which is as far from the reference as the reference's own error.
+    return [rms + expected.own.rms, worst + expected.own.worst]
+
+
+def _save_tensors(path: Path, trial: Trial, outputs: dict[str, list[torch.Tensor]], **facts: Any) -> None:
     """Write a file of plain containers, which `torch.load(..., weights_only=True)` reads."""
     if outputs:
         make_own_folder(path.parent)
-        content: dict[str, Any] = {"trial": str(trial), "outputs": outputs}
+        content: dict[str, Any] = {"trial": str(trial), "outputs": outputs, **facts}
         # To an open file: torch refuses the name of a path that begins with a dot.
         with replace_whole(path) as partial, open(partial, "wb") as file:
             torch.save(content, file)

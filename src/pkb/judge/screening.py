@@ -8,7 +8,13 @@ from pkb.settings import Track
 
 
 def admit(candidate: Candidate, track: Track) -> list[ScreenFinding]:
-    """The warnings. Raises Failure when a finding rejects the candidate."""
+    """Return the warnings. Raises Failure when there is no code, or when a finding rejects the candidate."""
+    if not candidate.source.strip():
+        raise Failure(
+            Verdict.BUILD_FAILED,
+            "the candidate's file is empty: there is no code to judge; where a model wrote it, its answer held no code",
+            check="empty",
+        )
     findings = screen(candidate.source, candidate.backend, track)
     grave = [finding for finding in findings if finding.severity is Severity.REJECT]
     if grave:

@@ -28,7 +28,7 @@ def read_declaration(path: Path) -> Problem | None:
     Returns None where that takes more than PROBLEM, `cost` and the statements that these two use.
     """
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         tree = ast.parse(text, str(path))
         body = find_statements(tree, text, ("PROBLEM", "cost"))
         module = ModuleType(f"pkb_declaration_{path.stem}", ast.get_docstring(tree))

@@ -120,7 +120,7 @@ class ModelProblem(Problem):
         return () if self.hidden is None else tuple(Size(name=f"hidden{step}") for step in more)
 
     def show_source(self) -> str:
-        text = self.path.read_text()
+        text = self.path.read_text(encoding="utf-8")
         return extract_visible_source(text, _FORM) if hasattr(self.module, "PROBLEM") else text
 
     def make_candidate_source(self) -> str:
@@ -248,7 +248,7 @@ def load_module_at(path: Path, constants: Constants) -> ModuleType:
 
 @cache
 def _load_module_at(path: Path, constants: tuple[tuple[str, Any], ...]) -> ModuleType:
-    tree = ast.parse(path.read_text(), str(path))
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     values = dict(constants)
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in values:

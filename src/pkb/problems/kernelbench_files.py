@@ -22,7 +22,7 @@ _unpacked: list[tempfile.TemporaryDirectory[str]] = []
 def read_model(path: Path) -> ModelProblem | None:
     """Return a model's problem as its source declares it, to be listed and not posed; None for other problems."""
     try:
-        tree = ast.parse(path.read_text(), str(path))
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if not any(isinstance(node, ast.ClassDef) and node.name == "Model" for node in tree.body):
@@ -90,9 +90,7 @@ def _read_rows(table: Path) -> list[dict[str, Any]]:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError:
-        raise UsageError(
-            f"reading {table} needs pyarrow; install it with `pip install parallelkernelbench[parquet]`"
-        ) from None
+        raise UsageError(f"reading {table} needs pyarrow; install it with `pip install -e '.[parquet]'`") from None
     try:
         with open_named_file(table) as plain, pyarrow.parquet.ParquetFile(plain) as file:
             groups = range(file.metadata.num_row_groups)

@@ -13,7 +13,7 @@ from pkb.base.printable import clean_line
 from pkb.display import write_facts
 from pkb.errors import UsageError
 from pkb.problems.cost import Cost
-from pkb.problems.size import ITEMSIZES, Dimensions, Size
+from pkb.problems.size import ITEMSIZES, Dimensions, Size, find_dtype_name
 from pkb.problems.visible_source import extract_visible_source
 
 if TYPE_CHECKING:
@@ -175,11 +175,16 @@ class Problem:
         return [*inspect.signature(self.solution).parameters.values()]
 
     def inputs(self, case: "Case") -> tuple[Any, ...]:
+        """Return the arguments of one call. Raises UsageError where the file returns one argument by itself."""
         from pkb.base.tensors import compute_on_one_thread
 
         # On busy cores, two threads took 78 ms of processor time for what one draws in 4 ms (problem 61).
         with compute_on_one_thread():
-            return tuple(self.module.inputs(case))
+            found = self.module.inputs(case)
+        if not isinstance(found, tuple | list):
+            # A tensor would be taken apart into its rows.
+            raise UsageError(f"{self.path}: inputs returned {type(found).__name__}, not a tuple; return (one, two)")
+        return tuple(found)
 
     def cost(self, case: "Case | Dimensions") -> Cost:
         found = self.ask_module("cost", lambda: self.module.cost(case))
@@ -204,7 +209,7 @@ class Problem:
 
     def show_source(self) -> str:
         """Return the source that a language model sees: `solution` and what it uses, runnable with torch alone."""
-        return extract_visible_source(self.path.read_text())
+        return extract_visible_source(self.path.read_text(encoding="utf-8"))
 
     def case(
         self,
@@ -237,9 +242,7 @@ class Problem:
     ) -> Dimensions:
         """Return the numbers of a case, without torch. Raises UsageError when the mathematics rules them out."""
         chosen = self.size(size)
-        if dtype not in ITEMSIZES:
-            raise UsageError(f"unknown dtype {dtype!r}; choose from {', '.join(ITEMSIZES)}")
-        posed = Dimensions(chosen.m, chosen.n, chosen.name, world, ITEMSIZES[dtype], rank)
+        posed = Dimensions(chosen.m, chosen.n, chosen.name, world, ITEMSIZES[find_dtype_name(dtype)], rank)
         for sentence in self.requires:
             if not self._holds(sentence, posed):
                 raise UsageError(self._refusal(sentence, chosen, world))
@@ -346,6 +349,4 @@ def _refuse(*_: Any) -> None:
 def find_dtype(name: str) -> "torch.dtype":
     from pkb.problems.case import DTYPES
 
-    if name not in DTYPES:
-        raise UsageError(f"unknown dtype {name!r}; choose from {', '.join(DTYPES)}")
-    return DTYPES[name]
+    return DTYPES[find_dtype_name(name)]

@@ -81,7 +81,7 @@ class PublishedProblem(Problem):
         return ()
 
     def show_source(self) -> str:
-        return self.path.read_text()
+        return self.path.read_text(encoding="utf-8")
 
 
 def load_published_problem(path: Path) -> Problem:

@@ -3,8 +3,22 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pkb.errors import UsageError
+
 ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes per element, by the names of the dtypes in which problems can be posed."""
+_DTYPE_ALIASES = {"fp32": "float32", "float": "float32", "f32": "float32", "bf16": "bfloat16"}
+_DTYPE_ALIASES |= {"fp16": "float16", "half": "float16", "f16": "float16"}
+"""How others call these dtypes."""
+
+
+def find_dtype_name(text: str) -> str:
+    """Return the name of a dtype that a user may have called bf16 or torch.bfloat16. Raises UsageError."""
+    plain = text.strip().lower().removeprefix("torch.")
+    name = _DTYPE_ALIASES.get(plain, plain)
+    if name not in ITEMSIZES:
+        raise UsageError(f"unknown dtype {text!r}; choose from {', '.join(ITEMSIZES)}, or fp32, bf16, fp16")
+    return name
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pkb.problems.published import REFERENCES, find_published_root, is_published
 _PROBLEM_FILE = re.compile(r"\d{1,9}_[\w-]+\.py")
 _SUITES = Path(__file__).parents[1] / "suites"
 _RANGE = re.compile(r"(?:l?(\d{1,9})/)?(\d{1,9})-(\d{1,9})")
+_NUMBER = re.compile(r"(?:l?(\d{1,9})/)?\d{1,18}")
 _LEVELLED = re.compile(r"l\d+[/_]")
 _EXTRAS = {"transformers": "kernelbench", "einops": "kernelbench"}
 """Modules that some problems need, and the extra that installs each."""
@@ -132,8 +133,10 @@ class Suite:
                 spellings[spelling].append(stem)
         return dict(spellings)
 
-    def _extent(self) -> str:
-        known = [*map(_shorten, self._files)]
+    def _extent(self, level: int = 0) -> str:
+        """Return in words which problems there are, in this level if there is such a level."""
+        files = [stem for stem, path in self._files.items() if level and find_level(path) == level]
+        known = [*map(_shorten, files or self._files)]
         return f"there are {known[0]} to {known[-1]} (`pkb list`)"
 
     def _hint_at_suite(self, key: str) -> str:
@@ -143,9 +146,22 @@ class Suite:
     def _hint(self, key: str) -> str:
         if elsewhere := self._hint_at_suite(key):
             return elsewhere
-        known = list(self._names) + [_normalize_category(category) for category in self.categories()]
+        if number := _NUMBER.fullmatch(_normalize_key(key)):
+            return self._extent(int(number[1] or 0))
+        known = {spelling: spelling for spelling in self._names} | {
+            _normalize_category(category): category for category in self.categories()
+        }
         near = difflib.get_close_matches(_normalize_key(key), known, n=3, cutoff=0.4)
-        return f"did you mean {' or '.join(near)}?" if near else "`pkb list` shows them all"
+        shown = dict.fromkeys(self._restore_case(known[spelling]) for spelling in near)
+        return f"did you mean {' or '.join(shown)}?" if near else "`pkb list` shows them all"
+
+    def _restore_case(self, spelling: str) -> str:
+        """Return the key or name that a lower-case spelling stands for; a category as it is."""
+        for stem in self._names.get(spelling, []):
+            for own in (_shorten(stem), stem, self._files[stem].stem, self._files[stem].stem.partition("_")[2]):
+                if own.lower() == spelling:
+                    return own
+        return spelling
 
 
 @cache
@@ -259,7 +275,7 @@ def _check_file(path: Path) -> None:
 
 def _suggest_extra(error: BaseException) -> str:
     extra = _EXTRAS.get(str(getattr(error, "name", "")).partition(".")[0])
-    return f"; install it with `pip install parallelkernelbench[{extra}]`" if extra else ""
+    return f"; install it with `pip install -e '.[{extra}]'`" if extra else ""
 
 
 def _make_stem(path: Path) -> str:

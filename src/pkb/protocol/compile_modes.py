@@ -17,22 +17,31 @@ COMPILE_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def parse_baselines(names: str) -> list[str]:
-    """Return the baselines of a list with commas; `all` means every one. Raises UsageError for an unknown name."""
-    chosen = list(COMPILE_OPTIONS) if names == "all" else [name for name in names.split(",") if name]
-    if unknown := [name for name in chosen if name not in COMPILE_OPTIONS]:
-        raise UsageError(f"unknown baseline {unknown[0]!r}; choose from all, {', '.join(COMPILE_OPTIONS)}")
+    """Return the baselines of a list with commas, by their own names or torch's names for the modes; `all` means every
+    one. Raises UsageError for an unknown name."""
+    chosen = _parse_names(names, [*COMPILE_OPTIONS])
+    if EAGER in chosen:
+        raise UsageError(f"{EAGER} is the reference itself, which is always timed; name others, or none")
     return chosen
 
 
 def parse_modes(names: str) -> list[str]:
-    """Return the baselines named by torch's own names for the modes, or `eager`; `all` means every one."""
-    known = {mode_of(name): name for name in (EAGER, *COMPILE_OPTIONS)}
-    chosen = list(known) if names == "all" else [mode_of(name.strip()) for name in names.split(",") if name.strip()]
-    if unknown := [mode for mode in chosen if mode not in known]:
-        raise UsageError(f"unknown mode {unknown[0]!r}; choose from all, {', '.join(known)}")
+    """Return the same, where `eager` is a mode too."""
+    known = [EAGER, *COMPILE_OPTIONS]
+    chosen = _parse_names(names, known)
     if not chosen:
-        raise UsageError(f"no mode named; choose from all, {', '.join(known)}")
-    return [known[mode] for mode in dict.fromkeys(chosen)]
+        raise UsageError(f"no mode named; choose from all, {', '.join(map(mode_of, known))}")
+    return chosen
+
+
+def _parse_names(names: str, every: list[str]) -> list[str]:
+    known = {mode_of(name): name for name in (EAGER, *COMPILE_OPTIONS)} | {"compile": "compile-default"}
+    asked = [name.strip() for name in names.split(",") if name.strip()]
+    if asked == ["all"]:
+        return every
+    if unknown := [name for name in asked if mode_of(name) not in known]:
+        raise UsageError(f"unknown baseline {unknown[0]!r}; choose from all, {', '.join(map(mode_of, every))}")
+    return list(dict.fromkeys(known[mode_of(name)] for name in asked))
 
 
 def mode_of(baseline: str) -> str:

@@ -34,8 +34,8 @@ def write_page(report: "Report", suite: "Suite") -> str:
     references = _read_references(report.rows, suite)
     pieces = [_write_data(f"reference-{at}", text) for at, text in enumerate(references.values())]
     pieces += _write_details(report)
-    style = (_FOLDER / "page.css").read_text()
-    script = "'use strict';\n{\n" + "\n".join((_FOLDER / name).read_text() for name in _SCRIPTS) + "}\n"
+    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    script = "'use strict';\n{\n" + "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS) + "}\n"
     filling = {
         "@POLICY@": f"default-src 'none'; base-uri 'none'; form-action 'none'; "
         f"script-src {_hash(script)}; style-src {_hash(style)}",
@@ -44,7 +44,7 @@ def write_page(report: "Report", suite: "Suite") -> str:
         "@DETAILS@": "\n".join(pieces),
         "@SCRIPT@": script,
     }
-    template = (_FOLDER / "page.html").read_text()
+    template = (_FOLDER / "page.html").read_text(encoding="utf-8")
     return "".join(filling.get(piece, piece) for piece in _split_template(template, list(filling)))
 
 

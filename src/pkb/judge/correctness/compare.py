@@ -124,13 +124,19 @@ def compare_together(outputs: Sequence[tuple[Tensor, Expected]]) -> tuple[int, M
     count = sum(actual.numel() for actual, _ in outputs)
     if not outputs or outputs[0][0].numel() >= _ENOUGH_VALUES:
         return None
-    allowed = [OwnError(*_find_allowed(expected, count)) for _, expected in outputs]
+    allowed = [OwnError(*find_allowed(expected, count)) for _, expected in outputs]
     found = [OwnError(*_rms_and_worst(actual, expected.oracle, expected.scale)) for actual, expected in outputs]
     shares = [error.rms / limit.rms if limit.rms else 0.0 for error, limit in zip(found, allowed, strict=True)]
     if sum(share**2 for share in shares) <= len(shares):
         return None
     k = shares.index(max(shares))
     return k, _describe_errors(*outputs[k], found[k], allowed[k])
+
+
+def measure_error(actual: Tensor, reference: Tensor) -> tuple[float, float]:
+    """Return the relative error, in the root mean square and in the worst element, by which two tensors differ."""
+    wide = _wide(reference)
+    return _rms_and_worst(actual, wide, _scale(wide))
 
 
 def overflows(reference: Tensor, oracle: Tensor) -> bool:
@@ -173,7 +179,7 @@ def _compare_plainly(actual: Tensor, reference: Tensor, tolerance: Tolerance) ->
 
 def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
     scale = expected.scale
-    rms_allowed, worst_allowed = _find_allowed(expected, actual.numel())
+    rms_allowed, worst_allowed = find_allowed(expected, actual.numel())
     for errors in (_at_the_most, _rms_and_worst):
         rms, worst = errors(actual, expected.oracle, scale)
         if rms <= rms_allowed and worst <= worst_allowed:
@@ -181,7 +187,7 @@ def _compare_to_oracle(actual: Tensor, expected: Expected) -> Mismatch | None:
     return _describe_errors(actual, expected, OwnError(rms, worst), OwnError(rms_allowed, worst_allowed))
 
 
-def _find_allowed(expected: Expected, count: int) -> tuple[float, float]:
+def find_allowed(expected: Expected, count: int) -> tuple[float, float]:
     """Return the errors that `count` values may have, in the root mean square and in the worst of them."""
     own, stepwise = expected.own, expected.stepwise
     floor = _floor(expected.reference.dtype) if expected.scale else 0.0

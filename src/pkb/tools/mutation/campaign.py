@@ -122,7 +122,11 @@ def list_stale(problem: Problem, found: Sequence[SetupFindings]) -> list[str]:
 def compute_digest(problem: Problem, mutants: Sequence[Mutant]) -> str:
     """Return what changes with everything that decides about a problem's mutants."""
     shared = sorted(problem.path.parent.parent.glob("_shared/*.py"))
-    texts = [problem.path.read_text(), *(file.read_text() for file in shared), *(one.source for one in mutants)]
+    texts = [
+        problem.path.read_text(encoding="utf-8"),
+        *(file.read_text(encoding="utf-8") for file in shared),
+        *(one.source for one in mutants),
+    ]
     digest = hashlib.sha256(_digest_of_code().encode())
     for text in texts:
         digest.update(text.encode())
@@ -137,7 +141,7 @@ def _digest_of_code() -> str:
 def read_findings(file: Path) -> dict[tuple[str, str, int], SetupFindings]:
     """Return the findings in a file by problem, dtype and ranks; the last line of an interrupted run may be cut."""
     found: dict[tuple[str, str, int], SetupFindings] = {}
-    for line in file.read_text().splitlines() if file.is_file() else ():
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         try:
             one = parse(SetupFindings, json.loads(line))
         except (ValueError, SchemaError):
@@ -147,7 +151,7 @@ def read_findings(file: Path) -> dict[tuple[str, str, int], SetupFindings]:
 
 
 def append_findings(file: Path, found: SetupFindings) -> None:
-    with file.open("a") as stream:
+    with file.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(asdict(found)) + "\n")
 
 

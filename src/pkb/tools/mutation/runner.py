@@ -171,7 +171,7 @@ class MutantRunner:
             self._files += 1
             # Another name each time: Python keeps compiled code by name.
             path = self.world.folder / f"mutant_{self._files}.py"
-            path.write_text(source)
+            path.write_text(source, encoding="utf-8")
             file = str(path)
         order = m.LoadMutant(str(self.setup.problem.path), NOTHING, file=file)
         self.world.ask(order, "load", self.setup.limits.load_s)
