@@ -53,7 +53,7 @@ def _allow(expected: Expected) -> list[float]:
         return [0.0, 0.0]
     rms, worst = find_allowed(expected, expected.reference.numel())
     # The comparison is with the oracle, which is as far from the reference as the reference's own error.
-    return [rms + expected.own.rms, worst + expected.own.worst]
+    return [float(rms + expected.own.rms), float(worst + expected.own.worst)]
 
 
 def _save_tensors(path: Path, trial: Trial, outputs: dict[str, list[torch.Tensor]], **facts: Any) -> None:

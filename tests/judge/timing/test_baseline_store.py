@@ -161,7 +161,10 @@ def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
 def test_modes_have_torch_s_names_or_ours() -> None:
     assert parse_modes("eager, default,compile-cudagraphs,default") == ["eager", "compile-default", GRAPHS]
     assert parse_modes("all") == ["eager", *COMPILE_OPTIONS]
-    for text, says in {"fast": "unknown mode 'fast'; choose from all, eager, default", ",": "no mode named"}.items():
+    for text, says in {
+        "fast": "unknown baseline 'fast'; choose from all, eager, default",
+        ",": "no mode named",
+    }.items():
         with pytest.raises(UsageError, match=says):
             parse_modes(text)
 
