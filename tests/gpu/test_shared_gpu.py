@@ -100,3 +100,35 @@ def test_the_gpu_is_usable_after(gpu: Judge, name: str) -> None:
     assert (record.verdict, says in record.reason) == (verdict, True), (record.reason, record.evidence)
     assert time.monotonic() - start < DEADLINE_S + 15
     assert gpu.judge(setup, Candidate.reference(load_problem("allreduce"))).correct
+
+
+ONE_SHOT = """
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+
+buffers = {}
+
+
+def solution(tensor):
+    key = tensor.shape, tensor.dtype
+    if key not in buffers:
+        buffers[key] = symm_mem.empty(tensor.numel(), dtype=tensor.dtype, device=tensor.device)
+        symm_mem.rendezvous(buffers[key], dist.group.WORLD)
+    buffers[key].copy_(QUANTISED.reshape(-1))
+    name = dist.group.WORLD.group_name
+    return torch.ops.symm_mem.one_shot_all_reduce(buffers[key], "sum", name).view(tensor.shape)
+"""
+
+
+@pytest.mark.parametrize("world", [2, 4, 8])
+def test_an_all_reduce_that_rounds_after_every_rank_is_right(gpu: Judge, world: int) -> None:
+    def find_verdict(sent: str) -> tuple[Verdict, str]:
+        setup = gpu.pose("allreduce", ProblemSettings(nproc=world, size="paper", dtype="bfloat16"))
+        source = ONE_SHOT.replace("QUANTISED", sent).encode()
+        record = gpu.judge(setup, Candidate.of(source), JudgementSettings(screen=False))
+        return record.verdict, record.reason
+
+    verdict, reason = find_verdict("tensor")
+    assert verdict is Verdict.CORRECT, reason
+    assert find_verdict("tensor.to(torch.float8_e4m3fn).to(tensor.dtype)")[0] is Verdict.WRONG

@@ -38,6 +38,54 @@ assert torch.allclose(dot, x.float() @ y.float(), atol=1e-5)
 assert torch.equal(whole, torch.arange(16).bfloat16())
 """
 
+EIGHT_BITS = """
+import torch, triton, triton.language as tl
+from pkb.platforms import _interpreter
+_interpreter.patch_interpreter()
+
+@triton.jit
+def convert(x, out, N: tl.constexpr):
+    place = tl.arange(0, N)
+    tl.store(out + place, tl.load(x + place).to(out.dtype.element_ty))
+
+@triton.jit
+def multiply(x, y, out, N: tl.constexpr):
+    square = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + square, tl.dot(tl.load(x + square), tl.load(y + square)))
+
+def converted(x, dtype):
+    out = torch.empty(x.shape, dtype=dtype)
+    convert[(1,)](x, out, x.numel())
+    return out
+
+def same(one, other):
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[one.element_size()]
+    return torch.equal(one.isnan(), other.isnan()) and torch.equal(
+        one.view(bits)[~one.isnan()], other.view(bits)[~other.isnan()]
+    )
+
+torch.manual_seed(0)
+EIGHT = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
+for eight in EIGHT:
+    codes = torch.arange(256, dtype=torch.uint8).view(eight)
+    most = torch.finfo(eight).max
+    for wide in (torch.float32, torch.float16, torch.bfloat16):
+        assert same(converted(codes, wide), codes.to(wide)), (eight, wide)
+        assert same(converted(codes.to(wide), eight).float(), codes.float().clamp(-most, most)), (eight, wide)
+        x = (torch.randn(4096) * 2.0 ** torch.randint(-20, 16, (4096,))).clamp(-most, most).to(wide)
+        x = torch.where(x.float().abs() <= most, x, 0)
+        assert same(converted(x, eight).float(), x.to(eight).float()), (eight, wide)
+        between = (codes.float()[1:127] + codes.float()[:126]) / 2
+        between = torch.cat([between[between.isfinite()], torch.zeros(128)])[:128].to(wide)
+        assert same(converted(between, eight).float(), between.to(eight).float()), (eight, wide)
+        beyond = torch.tensor([float("inf"), -float("inf"), float("nan"), -0.0]).to(wide)
+        assert same(converted(beyond, eight).float()[:3], torch.tensor([most, -most, float("nan")])), eight
+x, y = torch.randn(16, 16).to(torch.float8_e4m3fn), torch.randn(16, 16).to(torch.float8_e4m3fn)
+out = torch.empty(16, 16)
+multiply[(1,)](x, y, out, 16)
+assert torch.allclose(out, x.float() @ y.float(), atol=1e-2)
+"""
+
 TUNED = """
 import torch, triton, triton.language as tl
 from pkb.platforms import _interpreter
@@ -97,6 +145,12 @@ else:
 
 def test_autotuned_kernels_run_without_a_driver() -> None:
     program = "import os; os.environ['TRITON_INTERPRET'] = '1'\n" + TUNED
+    ran = subprocess.run([sys.executable, "-c", _as_file(program)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_8_bit_floats_are_converted_as_torch_does_and_saturate() -> None:
+    program = "import os; os.environ['TRITON_INTERPRET'] = '1'\n" + EIGHT_BITS
     ran = subprocess.run([sys.executable, "-c", _as_file(program)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
