@@ -1,6 +1,6 @@
 """row: 30
 tries: returns one row that stands for all of them
-expect: WRONG contiguity
+expect: WRONG overlap
 """
 
 import torch.distributed as dist

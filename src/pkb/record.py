@@ -364,6 +364,8 @@ class Record:
     """What the static screen found and let pass."""
     pace: Pace = Pace.UNTIMED
     timing: Timing | None = None
+    strided_outputs: list[Count] = field(default_factory=list)
+    """Numbers of returned tensors that were not contiguous; the clock includes making them so, for both sides."""
     library_calls: dict[str, Count] = field(default_factory=dict)
     """Collectives and vendor products that the candidate's ranks called, as far as they were counted."""
     profile: ProfileSummary | None = None

@@ -136,6 +136,7 @@ class Judgement:
             results = collect_results(world, setup, str(trial))
             # The tensors are fetched only when their shapes are the expected ones.
             check_facts(results, expected, trial)
+            self.state.strided_outputs |= {k for r in results for k, leaf in enumerate(r.leaves) if leaf.is_strided}
             outputs = fetch_tensors(world, setup, seeds, trial, results)
             if number < len(trials):
                 self._order_trial(world, setup, trials[number])
@@ -228,6 +229,7 @@ class Judgement:
             warnings=state.warnings,
             pace=state.timing.pace if state.timing else Pace.UNTIMED,
             timing=state.timing,
+            strided_outputs=sorted(state.strided_outputs),
             library_calls=state.library_calls,
             profile=state.profile.summary if state.profile else None,
             environment=self.environment,

@@ -33,6 +33,8 @@ class State:
     trial: Trial = field(default_factory=lambda: Trial(TrialKind.CHECK))
     outputs: Outputs = field(default_factory=dict)
     """The outputs of the last trial whose tensors were fetched."""
+    strided_outputs: set[int] = field(default_factory=set)
+    """Numbers of returned tensors that were not contiguous."""
     library_calls: dict[str, int] = field(default_factory=dict)
     timing: Timing | None = None
     profile: Profile | None = None

@@ -143,7 +143,7 @@ def decode_float8(codes: np.ndarray, dtype: torch.dtype) -> np.ndarray:
 
 
 def encode_float8(values: np.ndarray, dtype: torch.dtype, toward_zero: bool = False) -> np.ndarray:
-    """Round to nearest, ties to even, and saturate, as Triton has NVIDIA GPUs do: infinity becomes the largest value."""
+    """Round to nearest even and saturate, as Triton does on NVIDIA GPUs: infinity becomes the largest value."""
     most = torch.finfo(dtype).max
     wide = torch.from_numpy(np.ascontiguousarray(values)).clamp(-most, most)
     rounded = wide.to(dtype)

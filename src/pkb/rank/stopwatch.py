@@ -44,7 +44,7 @@ class Stopwatch:
         self.free_unused_memory()
         for call in itertools.islice(itertools.cycle(calls), count):
             call.begin()
-            self._look_at(solution(*call.spare_args()))
+            self._look_at(_make_dense(solution(*call.spare_args())))
         self.synchronize()
 
     def time_block(self, calls: Sequence[Call], solution: Solution, spin_s: float, flush: bool) -> BlockTimes:
@@ -66,7 +66,7 @@ class Stopwatch:
             call.begin()
             self.meet()
             before = self.clock.mark()
-            output = solution(*call.args)
+            output = _make_dense(solution(*call.args))
             marks.append((before, self.clock.mark()))
             is_ahead = is_ahead and not self.clock.has_passed(before)
             ahead += is_ahead
@@ -85,7 +85,7 @@ class Stopwatch:
         for call in calls:
             call.begin()
             self.meet()
-            self.kept.append(solution(*call.args))
+            self.kept.append(_make_dense(solution(*call.args)))
         self.synchronize()
 
     @property
@@ -135,6 +135,17 @@ def _make_barrier(device: torch.device) -> Callable[[], None]:
 
 def _meet_nobody() -> None:
     """A world of one has nobody to meet."""
+
+
+def _make_dense(output: Any) -> Any:
+    """Return the output with contiguous tensors: what the next kernel reads. A view costs its copy."""
+    tensors = iterate_tensors(output)
+    is_dense = all(one.layout is not torch.strided or one.is_nested or one.is_contiguous() for one in tensors)
+    return output if is_dense else map_tensors(output, _make_contiguous)
+
+
+def _make_contiguous(tensor: Tensor) -> Tensor:
+    return tensor.contiguous() if tensor.layout is torch.strided and not tensor.is_nested else tensor
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 import pytest
 
 from pkb.candidate import Candidate
+from pkb.judge.correctness.check import has_overlap
 from pkb.judge.judge import Judge
 from pkb.record import Record
 from pkb.settings import ProblemSettings
@@ -66,6 +67,42 @@ def solution(tensor):
 def test_are_read_rightly(judge: Judge, result: str) -> None:
     record = judge_result(judge, result)
     assert record.correct, record.reason
+    assert record.strided_outputs == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "total.T.contiguous().T",
+        "torch.complex(total, total).imag",
+        "torch.cat([total, total], dim=1)[:, : total.shape[1]]",
+        "torch.cat([total, total], dim=1)[:, total.shape[1] :]",
+    ],
+)
+def test_may_have_any_strides(judge: Judge, result: str) -> None:
+    record = judge_result(judge, result)
+    assert record.correct, record.reason
+    assert record.strided_outputs == [0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "overlaps"),
+    [
+        ((3, 4), (4, 1), False),
+        ((3, 4), (1, 3), False),
+        ((3, 4), (8, 2), False),
+        ((2, 3), (3, 2), False),
+        ((3, 4), (0, 1), True),
+        ((3, 4), (1, 1), True),
+        ((3, 4), (3, 1), True),
+        ((1, 4), (0, 1), False),
+        ((0, 4), (0, 0), False),
+        ((), (), False),
+        ((1 << 11, 1 << 11), (3, 2), True),
+    ],
+)
+def test_elements_that_share_memory_are_found(shape: tuple[int, ...], strides: tuple[int, ...], overlaps: bool) -> None:
+    assert has_overlap(shape, strides) is overlaps
 
 
 @pytest.mark.parametrize(
@@ -82,8 +119,8 @@ def test_are_read_rightly(judge: Judge, result: str) -> None:
         ("torch.nested.nested_tensor([total, total])", "type", "is a nested Tensor; return a plain torch.Tensor"),
         ("torch.nested.nested_tensor([total], layout=torch.jagged)", "type", "NestedTensor; return a plain"),
         ("total.to('meta')", "device", "is on meta, expected cpu; leave results on the arguments' device"),
-        ("total[:1].expand(total.shape)", "contiguity", "return a contiguous tensor"),
-        ("torch.complex(total, total).imag", "contiguity", "return a contiguous tensor"),
+        ("total[:1].expand(total.shape)", "overlap", "elements share memory"),
+        ("total.as_strided(total.shape, (1, 1))", "overlap", "elements share memory"),
         ("torch.complex(total, total)", "dtype", "has dtype torch.complex64, expected torch.float32"),
         ("total.sum()", "shape", "has shape [], expected"),
         ("total[:0]", "shape", "expected"),

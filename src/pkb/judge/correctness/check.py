@@ -16,6 +16,9 @@ from pkb.record import Verdict
 from pkb.settings import Tolerance
 from pkb.trial import Trial
 
+_MOST_COUNTED = 1 << 20
+"""The most elements whose places in memory are listed to see whether two are the same."""
+
 
 class Wrong(Failure):
     """A wrong answer, with the outputs that were read before it was noticed."""
@@ -57,8 +60,8 @@ def _find_fault(leaf: Leaf, model: Leaf) -> tuple[str, str] | None:
         return "device", f"is on {leaf.device}, expected {model.device}; leave results on the arguments' device"
     if leaf.strides is None and model.strides is not None:
         return "layout", "is a sparse or opaque tensor; return a dense one, such as to_dense() makes"
-    if not _has_good_layout(leaf, model):
-        return "contiguity", f"has strides {leaf.strides}; return a contiguous tensor"
+    if leaf.strides is not None and has_overlap(leaf.shape, leaf.strides):
+        return "overlap", f"has strides {leaf.strides}, so that elements share memory; return a tensor without expand()"
     if shared := set(leaf.aliases) - set(model.aliases):
         return "aliasing", f"shares memory with the argument {', '.join(sorted(shared))}; return a tensor of its own"
     if leaf.reuses and not model.reuses:
@@ -67,21 +70,24 @@ def _find_fault(leaf: Leaf, model: Leaf) -> tuple[str, str] | None:
     return None
 
 
-def _has_good_layout(leaf: Leaf, model: Leaf) -> bool:
-    """Whether a leaf is contiguous, or laid out as the reference's. Strides of dims of one element mean nothing."""
-    return 0 in leaf.shape or _list_strides(leaf) in (_list_strides(model), _list_contiguous_strides(model.shape))
+def has_overlap(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether elements share memory, or may: a layout that is hard to tell and has many elements counts."""
+    if 0 in shape:
+        return False
+    dims = sorted((step, size) for size, step in zip(shape, strides, strict=True) if size > 1)
+    reach = 0
+    for step, size in dims:
+        if step <= reach:
+            return math.prod(shape) > _MOST_COUNTED or _has_equal_places(dims)
+        reach += step * (size - 1)
+    return False
 
 
-def _list_strides(leaf: Leaf) -> list[int] | None:
-    return (
-        None
-        if leaf.strides is None
-        else [step for size, step in zip(leaf.shape, leaf.strides, strict=False) if size != 1]
-    )
-
-
-def _list_contiguous_strides(shape: tuple[int, ...]) -> list[int]:
-    return [math.prod(shape[k + 1 :]) for k, size in enumerate(shape) if size != 1]
+def _has_equal_places(dims: list[tuple[int, int]]) -> bool:
+    places = np.zeros(1, dtype=np.int64)
+    for step, size in dims:
+        places = np.add.outer(places, step * np.arange(size)).reshape(-1)
+    return len(np.unique(places)) < len(places)
 
 
 def check_values(

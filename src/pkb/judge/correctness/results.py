@@ -1,5 +1,6 @@
 """What the ranks returned: first the description of each result, then the tensors."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,14 @@ class Leaf:
     @property
     def nbytes(self) -> int:
         return count_bytes(self.shape, self.dtype)
+
+    @property
+    def is_strided(self) -> bool:
+        """Whether its elements do not lie in memory one after another. Strides of dims of one element mean nothing."""
+        if self.strides is None or 0 in self.shape:
+            return False
+        found = [step for size, step in zip(self.shape, self.strides, strict=True) if size != 1]
+        return found != [math.prod(self.shape[k + 1 :]) for k, size in enumerate(self.shape) if size != 1]
 
 
 @dataclass(frozen=True)
