@@ -35,6 +35,8 @@ class ExpectedCall:
     excerpts: list[Excerpt | None]
     judged: list[int]
     """The outputs whose values have a defined meaning."""
+    has_outliers: bool = False
+    """Whether a few of the call's inputs are large, so that its errors are no measure for other calls."""
 
 
 Calls = dict[tuple[Trial, int, int], ExpectedCall]
@@ -49,18 +51,18 @@ class Reference:
 
     def pool_errors(self, measure: "Reference") -> "Reference":
         """Return the same calls, each allowed at least the error that the reference typically makes in `measure`."""
-        typical = measure.find_errors()
-        return Reference({key: replace(call, outputs=_pool_errors(call, typical)) for key, call in self.calls.items()})
+        typical = {outliers: measure.find_errors(outliers) for outliers in (False, True)}
+        calls = {key: (call, typical[call.has_outliers]) for key, call in self.calls.items()}
+        return Reference({key: replace(call, outputs=_pool_errors(call, own)) for key, (call, own) in calls.items()})
 
-    def find_errors(self) -> list[tuple[OwnError, OwnError]]:
-        """Return the reference's errors in each output, own and stepwise, over all calls that round and are judged."""
-        count = max((len(call.outputs) for call in self.calls.values()), default=0)
-        return [self._pool_output(output) for output in range(count)]
+    def find_errors(self, outliers: bool) -> list[tuple[OwnError, OwnError]]:
+        """Return the reference's errors in each output, own and stepwise, over all calls that round and are judged.
 
-    def _pool_output(self, output: int) -> tuple[OwnError, OwnError]:
-        outputs = [call.outputs[output] for call in self.calls.values() if output in call.judged]
-        rounded = [one for one in outputs if not one.exact]
-        return OwnError.pool([one.own for one in rounded]), OwnError.pool([one.stepwise for one in rounded])
+        Calls that have outliers among their inputs are not mixed with those that have none.
+        """
+        calls = [call for call in self.calls.values() if call.has_outliers is outliers]
+        count = max((len(call.outputs) for call in calls), default=0)
+        return [_pool_output(calls, output) for output in range(count)]
 
     def find_largest_call(self) -> int:
         """Return the bytes of the largest result of one call on one rank."""
@@ -69,6 +71,12 @@ class Reference:
     def nbytes(self) -> int:
         outputs = (output for call in self.calls.values() for output in call.outputs)
         return sum(output.reference.nbytes + output.oracle.nbytes for output in outputs)
+
+
+def _pool_output(calls: Sequence[ExpectedCall], output: int) -> tuple[OwnError, OwnError]:
+    outputs = [call.outputs[output] for call in calls if output in call.judged]
+    rounded = [one for one in outputs if not one.exact]
+    return OwnError.pool([one.own for one in rounded]), OwnError.pool([one.stepwise for one in rounded])
 
 
 class References:
@@ -128,7 +136,8 @@ def compute_calls(world: World, setup: Setup, seeds: Seeds, trial: Trial, first:
         triples = zip(plain[key], oracle[key], stepwise[key], strict=True)
         outputs = [_expect(setup, t, o, exact, s) for t, o, s in triples]
         excerpts = find_excerpts(result, setup, seeds, trial, first)
-        calls[trial, *key] = ExpectedCall(result, outputs, excerpts, _select_judged(setup, result, trial))
+        judged, outliers = _select_judged(setup, result, trial), setup.has_outliers(trial)
+        calls[trial, *key] = ExpectedCall(result, outputs, excerpts, judged, outliers)
     return calls
 
 
