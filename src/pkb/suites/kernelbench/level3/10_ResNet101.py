@@ -13,18 +13,20 @@ class Bottleneck(nn.Module):
     def __init__(self, in_channels, channels, stride, project):
         super().__init__()
         out_channels = self.expansion * channels
+        # Drawn first, as in the published file; the state dict has it last.
+        downsample = None
+        if project:
+            downsample = nn.Sequential(
+                nn.Conv2d(in_channels, out_channels, kernel_size=1, stride=stride, bias=False),
+                nn.BatchNorm2d(out_channels),
+            )
         self.conv1 = nn.Conv2d(in_channels, channels, kernel_size=1, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, kernel_size=3, stride=stride, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(channels)
         self.conv3 = nn.Conv2d(channels, out_channels, kernel_size=1, bias=False)
         self.bn3 = nn.BatchNorm2d(out_channels)
-        self.downsample = None
-        if project:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(in_channels, out_channels, kernel_size=1, stride=stride, bias=False),
-                nn.BatchNorm2d(out_channels),
-            )
+        self.downsample = downsample
 
     def forward(self, x):
         shortcut = x if self.downsample is None else self.downsample(x)

@@ -29,9 +29,12 @@ BLOCKS = [
 
 def inverted_bottleneck(in_channels, out_channels, stride, expansion):
     wide = in_channels * expansion
-    expand = [nn.Conv2d(in_channels, wide, kernel_size=1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6()]
+    expand = []
+    if expansion != 1:
+        # Drawn only where it is used, as in the published file: what follows draws after it.
+        expand = [nn.Conv2d(in_channels, wide, kernel_size=1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6()]
     return nn.Sequential(
-        *(expand if expansion != 1 else []),
+        *expand,
         nn.Conv2d(wide, wide, kernel_size=3, stride=stride, padding=1, groups=wide, bias=False),
         nn.BatchNorm2d(wide),
         nn.ReLU6(),
