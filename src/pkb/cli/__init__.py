@@ -29,7 +29,12 @@ class _Verbs(Mapping[str, Any]):
     def __getitem__(self, verb: str) -> Any:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
         import_module(self._modules[verb]).register(app)
-        return get_command(app)
+        command = get_command(app)
+        for parameter in command.params:
+            # Every option has one (docs/guide.md): on a narrow terminal they take half of the help.
+            if hasattr(parameter, "show_envvar"):
+                parameter.show_envvar = False
+        return command
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
