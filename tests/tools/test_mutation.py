@@ -231,3 +231,13 @@ def test_the_command_lists_survivors_and_resumes(tmp_path: Path) -> None:
     again = run_pkb(*words)
     assert again.stdout == first.stdout
     assert len((tmp_path / "found.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_reference_that_does_not_run_rejects_nothing(tmp_path: Path) -> None:
+    load_handmade(tmp_path / "broken", scale="0.1")
+    file = tmp_path / "broken" / "1_handmade.py"
+    file.write_text(file.read_text().replace("    total = ", "    total = unknown + "))
+    ran = run_pkb("lint", "1", "--suite", file.parent, "--mutate", "--nproc", 2, "--trials", 1, "--platform", "cpu")
+    assert ran.returncode == 1
+    assert "rejected" not in ran.stdout
+    assert "NameError" in ran.stdout

@@ -72,13 +72,19 @@ def _list_setups(judge: "Judge", problem: "Problem", options: MutationOptions) -
 
 
 def _mutate_setup(judge: "Judge", setup: "Setup", options: MutationOptions) -> "SetupFindings":
-    from pkb.tools.mutation.campaign import append_findings, mutate_setup
+    from pkb.failure import Failure
+    from pkb.tools.mutation.campaign import append_findings, describe_failure, mutate_setup
 
     found = _find_earlier(setup, options.out)
     if found is None:
-        found = mutate_setup(judge, setup, _show_progress(setup))
-        if options.out:
-            append_findings(options.out, found)
+        try:
+            found = mutate_setup(judge, setup, _show_progress(setup))
+        except Failure as failure:
+            # It stays open: a later run with --out judges this setup again.
+            found = describe_failure(setup, failure)
+        else:
+            if options.out:
+                append_findings(options.out, found)
     _print_findings(found, options)
     return found
 
@@ -140,9 +146,8 @@ def _print_stale(problem: "Problem", found: "list[SetupFindings]") -> int:
 
     stale = list_stale(problem, found)
     for key in stale:
-        print(
-            f"    STALE: {problem.path} declares a mutant equivalent that did not survive; remove {key!r}", flush=True
-        )
+        words = f"declares a mutant equivalent that did not survive; remove {key!r} from EQUIVALENT"
+        print(f"pkb: STALE: {problem.path} {words}", file=sys.stderr, flush=True)
     return len(stale)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pkb.base.schema import SchemaError, parse
+from pkb.failure import Failure
 from pkb.judge.judge import Judge
 from pkb.judge.setup.setup import Setup
 from pkb.problems.problem import Problem
@@ -70,6 +71,12 @@ def mutate_setup(
     seconds = round(time.monotonic() - start, 1)
     digest = compute_digest(setup.problem, mutants)
     return SetupFindings(setup.problem.stem, setup.dtype, setup.world, digest, seconds, findings)
+
+
+def describe_failure(setup: Setup, failure: Failure) -> SetupFindings:
+    """Return the findings of a setup that could not be judged: a reference that does not run rejects nothing."""
+    finding = MutantFinding("none", "the reference", SURVIVED, f"{failure.verdict}: {failure.reason}")
+    return SetupFindings(setup.problem.stem, setup.dtype, setup.world, "", 0.0, [finding])
 
 
 def _conclude(setup: Setup, result: MutantResult) -> MutantFinding:

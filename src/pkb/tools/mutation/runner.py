@@ -5,6 +5,7 @@ mutants ends with a control: the reference itself, which must be right. Where it
 mutant of the group is judged again in a world of its own.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,12 +23,14 @@ from pkb.judge.setup.setup import Setup
 from pkb.judge.worlds.world import World
 from pkb.protocol import messages as m
 from pkb.protocol.fault_names import NOTHING
+from pkb.record import Verdict
 from pkb.tools.mutation.mutants import Mutant
 from pkb.trial import Trial
 
 GROUP = 8
 """Mutants from one control to the next."""
-_MOST_IN_A_WORLD = 100
+_MOST_IN_A_WORLD, _WORLD_S = 100, 300.0
+"""Mutants and seconds after which a world is replaced: a candidate's has a bound on its time in all."""
 _IDLE_S = 0.5
 """Ranks that use no processor for so long wait for each other."""
 _SAME = 1e-9
@@ -64,7 +67,7 @@ class MutantRunner:
         self.judge, self.setup = judge, setup
         self.reference: Reference = judge.references.get(setup, judge.pool, judge.seeds)
         self._world: World | None = None
-        self._judged_in_world = 0
+        self._judged_in_world, self._began = 0, time.monotonic()
         self._files = 0
 
     def __enter__(self) -> "MutantRunner":
@@ -121,13 +124,14 @@ class MutantRunner:
         try:
             self._load("")
             self._check_trial(self.setup.checked_trials[0])
-        except (Failure, _BrokenWorld):
+        except Failure as failure:
+            _raise_if_not_theirs(failure)
             return False
         return True
 
     def _judge_one(self, mutant: Mutant) -> MutantResult:
         """Judge a mutant, and stop at its first wrong trial. Raise _BrokenWorld when its ranks do not answer."""
-        if self._judged_in_world >= _MOST_IN_A_WORLD:
+        if self._judged_in_world >= _MOST_IN_A_WORLD or time.monotonic() - self._began > _WORLD_S:
             self._close()
         self._judged_in_world += 1
         try:
@@ -139,6 +143,7 @@ class MutantRunner:
         except Wrong as wrong:
             return MutantResult(mutant, MutantOutcome.REJECTED, wrong.reason)
         except Failure as failure:
+            _raise_if_not_theirs(failure)
             detail = f"{failure.verdict}: {failure.reason}"
             if not self.world.settle(self.setup.limits.trial_s):
                 raise _BrokenWorld(detail) from failure
@@ -201,13 +206,19 @@ class MutantRunner:
         if self._world is None:
             self._world = World(self.judge.nursery, self.setup.world, self.setup.limits, idle_s=_IDLE_S)
             self._world.start()
-            self._judged_in_world = 0
+            self._judged_in_world, self._began = 0, time.monotonic()
         return self._world
 
     def _close(self) -> None:
         if self._world:
             self._world.end(kill=True)
             self._world = None
+
+
+def _raise_if_not_theirs(failure: Failure) -> None:
+    """Raise a failure that no mutant caused, such as a world that does not start: it rejects nothing."""
+    if failure.verdict is Verdict.ENVIRONMENT:
+        raise failure
 
 
 def _measure_difference(got: torch.Tensor, right: torch.Tensor) -> float:
