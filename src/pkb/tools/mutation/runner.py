@@ -7,7 +7,7 @@ mutant of the group is judged again in a world of its own.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import torch
@@ -33,6 +33,8 @@ _MOST_IN_A_WORLD, _WORLD_S = 100, 300.0
 """Mutants and seconds after which a world is replaced: a candidate's has a bound on its time in all."""
 _IDLE_S = 0.5
 """Ranks that use no processor for so long wait for each other."""
+_LEAST_TRIAL_S, _TIMES_REFERENCE = 2.0, 20.0
+"""A trial of a mutant may take these seconds, or so many times as long as the reference's in the same world."""
 _SAME = 1e-9
 """The relative difference in float64 below which two results are those of one function, rounded differently."""
 
@@ -65,6 +67,8 @@ class MutantRunner:
 
     def __init__(self, judge: Judge, setup: Setup):
         self.judge, self.setup = judge, setup
+        self._limited = setup
+        """The setup with the deadlines of this world."""
         self.reference: Reference = judge.references.get(setup, judge.pool, judge.seeds)
         self._world: World | None = None
         self._judged_in_world, self._began = 0, time.monotonic()
@@ -145,7 +149,7 @@ class MutantRunner:
         except Failure as failure:
             _raise_if_not_theirs(failure)
             detail = f"{failure.verdict}: {failure.reason}"
-            if not self.world.settle(self.setup.limits.trial_s):
+            if failure.verdict is Verdict.HANG or not self.world.settle(_LEAST_TRIAL_S):
                 raise _BrokenWorld(detail) from failure
             return MutantResult(mutant, MutantOutcome.REJECTED, detail)
 
@@ -157,7 +161,7 @@ class MutantRunner:
 
     def _find_difference(self, trial: Trial) -> float:
         """Return the largest difference to the oracle, in units of the typical value, with float64 in all steps."""
-        setup, seeds = self.setup, self.judge.seeds
+        setup, seeds = self._limited, self.judge.seeds
         draw_inputs(self.world, setup, seeds, trial, oracle=True)
         results = run_calls(self.world, setup, "float64")
         outputs = fetch_tensors(self.world, setup, seeds, trial, results)
@@ -183,7 +187,7 @@ class MutantRunner:
 
     def _check_trial(self, trial: Trial) -> Outputs:
         """Run one trial and compare its results. Raise Wrong where they differ from the reference's."""
-        setup, seeds = self.setup, self.judge.seeds
+        setup, seeds = self._limited, self.judge.seeds
         order_trial(self.world, setup, seeds, trial)
         wait_until_drawn(self.world, setup)
         results = collect_results(self.world, setup, str(trial))
@@ -207,7 +211,20 @@ class MutantRunner:
             self._world = World(self.judge.nursery, self.setup.world, self.setup.limits, idle_s=_IDLE_S)
             self._world.start()
             self._judged_in_world, self._began = 0, time.monotonic()
+            self._measure_reference()
         return self._world
+
+    def _measure_reference(self) -> None:
+        """Run the reference in a new world, and set the deadline of the mutants' trials there."""
+        self._limited = self.setup
+        start = time.monotonic()
+        if not self._is_sound():
+            self._close()
+            at = f"{self.setup.problem.stem} in a fresh world"
+            raise Failure(Verdict.ENVIRONMENT, f"the reference of {at} is not right; run it again", check="reference")
+        seconds = max(_LEAST_TRIAL_S, _TIMES_REFERENCE * (time.monotonic() - start))
+        limits = replace(self.setup.limits, trial_s=min(self.setup.limits.trial_s, seconds))
+        self._limited = replace(self.setup, limits=limits)
 
     def _close(self) -> None:
         if self._world:
