@@ -21,7 +21,7 @@ QUICK := tests/base tests/protocol tests/screen tests/test_house.py tests/test_i
 	"tests/tools/test_redteam.py::test_caught[11a_counts_calls]" \
 	"tests/problems/test_problems.py::test_reference_is_its_own_correct_candidate[13_gemm_allreduce-4-float32]"
 
-.PHONY: demo check test gpu-test lint types format bench clean
+.PHONY: demo check test gpu-test lint types format bench dist clean
 
 demo: $(READY)
 	$(BIN)/pkb eval 1-8,12,13,16,18,45,73 --solutions-dir solutions/triton --backend triton --out runs/demo
@@ -53,6 +53,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/hostile.py
 	$(BIN)/python benchmarks/suite_speed.py
 	$(BIN)/python benchmarks/start_up.py
+
+# The source distribution, and the wheel, in dist/.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pkb needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
