@@ -18,7 +18,7 @@ from pkb.protocol.fault_names import (
     STALE,
 )
 from pkb.rank.faults import OBSERVERS, OUTPUT_CHANGES
-from pkb.rank.model_faults import MODEL_FAULTS
+from pkb.rank.faults.model_faults import MODEL_FAULTS
 from pkb.settings import ProblemSettings
 from pkb.tools.lint import LintFinding, lint
 

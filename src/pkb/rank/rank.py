@@ -39,8 +39,8 @@ from pkb.rank.candidate_observer import CandidateObserver, CollectiveCounter
 from pkb.rank.error_report import describe_error
 from pkb.rank.extensions import install_loaders
 from pkb.rank.faults import plant_fault
+from pkb.rank.faults.model_faults import list_skippable_operations
 from pkb.rank.inductor import compile_solution, stop_compile_workers
-from pkb.rank.model_faults import list_skippable_operations
 from pkb.rank.observers.operators import slow_down_launches
 from pkb.rank.observers.thread_delay import ThreadDelay
 from pkb.rank.oracle import compute_in_float64, widen

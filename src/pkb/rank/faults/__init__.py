@@ -10,7 +10,7 @@ from torch import Tensor
 from pkb.base.pytree import iterate_tensors, map_tensors
 from pkb.protocol.fault_names import OTHER_ORDER, ROUNDED_SUMS
 from pkb.rank.collective_observer import ORIGINALS, Collective, Observer, observe_collectives
-from pkb.rank.model_faults import MODEL_FAULTS
+from pkb.rank.faults.model_faults import MODEL_FAULTS
 
 
 class Fault(Observer):
