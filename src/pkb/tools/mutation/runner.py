@@ -1,8 +1,8 @@
 """Have the judge's comparison look at mutants of one problem, many of them in one world.
 
 A mutant may leave the world's ranks out of step with each other, and so spoil the next one's verdict. So a group of
-mutants ends with a control: the reference itself, which must be right. Where it is not, or where the world broke, each
-mutant of the group is judged again in a world of its own.
+mutants, or a mutant that crashes, is followed by a control: the reference itself, which must be right. Where it is not,
+or where the world broke, those before the last are judged again in a fresh world, if need be each in one of its own.
 """
 
 import time
@@ -56,6 +56,7 @@ class MutantResult:
     mutant: Mutant
     outcome: MutantOutcome
     detail: str
+    has_crashed: bool = False
 
 
 class _BrokenWorld(Exception):
@@ -82,46 +83,40 @@ class MutantRunner:
 
     def judge_all(self, mutants: Sequence[Mutant]) -> Iterator[MutantResult]:
         """Yield the result of every mutant, in their order."""
-        for start in range(0, len(mutants), GROUP):
-            yield from self._judge_group(mutants[start : start + GROUP])
+        done = 0
+        while done < len(mutants):
+            results, is_sound = self._judge_some(mutants[done : done + GROUP])
+            done += len(results)
+            # One alone began in a sound world: if it broke the world, its result holds all the same.
+            yield from results if is_sound or len(results) == 1 else self._judge_again(results)
 
-    def _judge_group(self, group: Sequence[Mutant]) -> Iterator[MutantResult]:
+    def _judge_some(self, group: Sequence[Mutant]) -> tuple[list[MutantResult], bool]:
+        """Judge mutants up to the first that crashes; return also whether the world is sound after them."""
         results: list[MutantResult] = []
         for mutant in group:
             try:
                 results.append(self._judge_one(mutant))
             except _BrokenWorld as broken:
                 self._close()
-                yield from self._settle_broken(group, results, str(broken))
-                return
-        if self._is_sound():
-            yield from results
-            return
+                return [*results, MutantResult(mutant, MutantOutcome.REJECTED, str(broken))], False
+            if results[-1].has_crashed:
+                # Most that leave ranks out of step crash, and the next mutant would wait for long.
+                break
+        if is_sound := self._is_sound():
+            return results, is_sound
         self._close()
-        if len(group) == 1:
-            # Its world was fresh: the mutant itself put the ranks out of step.
-            yield from results
+        return results, False
+
+    def _judge_again(self, results: list[MutantResult]) -> Iterator[MutantResult]:
+        """Yield the results of mutants after which the world was not sound: was it the last of them, or another?"""
+        before = [result.mutant for result in results[:-1]]
+        again, is_sound = self._judge_some(before)
+        if is_sound and len(again) == len(before):
+            yield from (*again, results[-1])
             return
-        yield from self._judge_alone(group)
-
-    def _settle_broken(
-        self, group: Sequence[Mutant], results: list[MutantResult], detail: str
-    ) -> Iterator[MutantResult]:
-        """Yield the results of a group whose mutant after `results` broke the world."""
-        breaking, rest = group[len(results)], group[len(results) + 1 :]
-        if results:
-            yield from self._judge_group(group[: len(results)])
+        for result in results:
             self._close()
-            yield from self._judge_group([breaking])
-        else:
-            yield MutantResult(breaking, MutantOutcome.REJECTED, detail)
-        if rest:
-            yield from self._judge_group(rest)
-
-    def _judge_alone(self, group: Sequence[Mutant]) -> Iterator[MutantResult]:
-        for mutant in group:
-            self._close()
-            yield from self._judge_group([mutant])
+            yield self._judge_some([result.mutant])[0][0]
 
     def _is_sound(self) -> bool:
         """Whether the reference is still right in this world."""
@@ -151,7 +146,7 @@ class MutantRunner:
             detail = f"{failure.verdict}: {failure.reason}"
             if failure.verdict is Verdict.HANG or not self.world.settle(_LEAST_TRIAL_S):
                 raise _BrokenWorld(detail) from failure
-            return MutantResult(mutant, MutantOutcome.REJECTED, detail)
+            return MutantResult(mutant, MutantOutcome.REJECTED, detail, has_crashed=True)
 
     def _compare_in_float64(self, mutant: Mutant) -> MutantResult:
         worst = max(self._find_difference(trial) for trial in self.setup.all_trials)
