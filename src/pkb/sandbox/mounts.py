@@ -143,7 +143,8 @@ def _write(path: str, text: str) -> None:
 
 def make_read_only(top: str, except_at: Collection[str] = (), except_below: tuple[str, ...] = ()) -> None:
     """Remount all mounts at and below `top` read-only, except those at `except_at`, and at or below `except_below`."""
-    for target, options in _list_mounts(top):
+    # Of several mounts at one path, as under a container's masks, only the last can be reached and remounted.
+    for target, options in dict(_list_mounts(top)).items():
         if target not in except_at and not f"{target}/".startswith(tuple(f"{folder}/" for folder in except_below)):
             locked = sum(_LOCKED.get(option, 0) for option in options)
             mount("none", target, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | locked)
