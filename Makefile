@@ -21,7 +21,7 @@ QUICK := tests/base tests/protocol tests/screen tests/test_house.py tests/test_i
 	"tests/tools/test_redteam.py::test_caught[11a_counts_calls]" \
 	"tests/problems/test_problems.py::test_reference_is_its_own_correct_candidate[13_gemm_allreduce-4-float32]"
 
-.PHONY: demo check test gpu-test lint types format bench dist clean
+.PHONY: demo check test gpu-test lint types format bench docs dist clean
 
 demo: $(READY)
 	$(BIN)/pkb eval 1-8,12,13,16,18,45,73 --solutions-dir solutions/triton --backend triton --out runs/demo
@@ -54,6 +54,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/suite_speed.py
 	$(BIN)/python benchmarks/start_up.py
 
+# The documentation as a site, in site/. A link or an anchor that leads nowhere fails.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 # The source distribution, and the wheel, in dist/.
 dist: $(READY)
 	rm -rf dist
@@ -67,4 +71,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf site .venv .mypy_cache .ruff_cache .pytest_cache

@@ -59,7 +59,7 @@ def test_the_example_in_the_readme_runs(tmp_path: Path, capsys: object) -> None:
 
 
 def test_the_guide_judges_a_folder_of_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "guide.md").read_text(), re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
     (tmp_path / "kernels").mkdir()
     for name, source in (("right", RIGHT), ("wrong", "def solution(tensor): return tensor * 2")):
         (tmp_path / "kernels" / f"{name}.py").write_text(source)

@@ -1,4 +1,4 @@
-"""docs/record.md names every field of a record and of all its parts, in order, and no other."""
+"""The pages about records and runs name every field of a record and of all its parts, in order, and no other."""
 
 import re
 import typing
@@ -33,7 +33,8 @@ from pkb.screen import ScreenFinding
 from pkb.settings import Limits, ProblemSettings, Tolerance
 from pkb.trial import Trial
 
-PAGE = (Path(__file__).parents[1] / "docs" / "record.md").read_text()
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = "\n".join((DOCS / f"{name}.md").read_text() for name in ("record", "record-times", "runs"))
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 PARTS = {
     "Record": Record,

@@ -27,7 +27,7 @@ WIDTH = 100
 _HEAD = """# Reference
 
 What `import pkb` offers, from its docstrings (`python tools/reference.py` writes this page).
-[guide.md](guide.md#from-python) has complete examples, and [record.md](record.md) every field of a record.
+[python.md](python.md) has complete examples, and [record.md](record.md) every field of a record.
 """
 _AWAITED = "async def {name}(...)  # the arguments of {other}, and its result"
 Function = ast.FunctionDef | ast.AsyncFunctionDef

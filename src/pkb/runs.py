@@ -131,7 +131,7 @@ class Run:
         return f"Run {clean_line(self.name, NAME)}: {len(folders)} samples of {len(dict(folders))} problems"
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a data frame with a line per sample: its latest record, in the columns of docs/record.md."""
+        """Return a data frame with a line per sample: its latest record, in the columns of docs/runs.md."""
         return make_pandas(self.list_rows())
 
     def to_polars(self) -> "polars.DataFrame":

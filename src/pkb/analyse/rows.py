@@ -24,7 +24,7 @@ class Rows:
     damaged: list[Damage] = field(default_factory=list)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a data frame with a line per sample, in the columns of docs/record.md."""
+        """Return a data frame with a line per sample, in the columns of docs/runs.md."""
         return make_pandas(self.rows)
 
     def to_polars(self) -> "polars.DataFrame":

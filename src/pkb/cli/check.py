@@ -27,7 +27,7 @@ import of the file reaches.
 
 A candidate that a rule *rejects* does not run; a *warning* is written into the record. In the track `any` a candidate
 may use whatever is fastest; in `scratch` it must do communication and matrix products itself. A screen can be deceived,
-so the checks at run time do not rely on it: [methodology.md](methodology.md#the-track-scratch) says which operators
+so the checks at run time do not rely on it: [track-scratch.md](track-scratch.md) says which operators
 `scratch` allows when the candidate runs.
 
 | rule | what is found … | what to do instead | any | scratch |

@@ -42,7 +42,7 @@ def redteam(
     ] = None,
     platform: o.PlatformName = "auto",
     out: o.Out = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the last table of docs/threat-model.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the last table of docs/redteam.md.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Judge attempts to cheat in all known ways. Exit code 0 if all are caught and every honest kernel passes.

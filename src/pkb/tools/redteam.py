@@ -1,6 +1,6 @@
 """Stage attempts to cheat: candidates whose header says what they try, and which verdict the judge must give.
 
-row: 5                            the row of docs/threat-model.md
+row: 5                            the row of docs/redteam.md
 tries: keeps results by address   in a few words
 expect: WRONG values              verdict and check; | separates alternatives
 unscreened: WRONG values          the same, without the static screen
@@ -136,7 +136,7 @@ def read_attempts(folder: Path, chosen: Sequence[str] = ()) -> list[Attempt]:
     if not found:
         raise UsageError(f"no attempt in {folder}; name the folder redteam of a checkout with --folder")
     if unknown := [pattern for pattern in chosen if not any(_matches(a, pattern) for a in found)]:
-        raise UsageError(f"no attempt has the row or the name {unknown[0]}; docs/threat-model.md lists them")
+        raise UsageError(f"no attempt has the row or the name {unknown[0]}; docs/redteam.md lists them")
     return [a for a in found if not chosen or any(_matches(a, pattern) for pattern in chosen)]
 
 
