@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from pkb.base.printable import clean_line
+from pkb.base.printable import clean_sentence
 from pkb.base.schema import dump
 from pkb.record import Evidence, Verdict
 
@@ -16,7 +16,7 @@ class Failure(Exception):
 
     def __init__(self, verdict: Verdict, reason: str, *, evidence: Evidence | None = None, **facts: Any):
         """Facts that are no field of Evidence become its details."""
-        self.reason = clean_line(reason)
+        self.reason = clean_sentence(reason)
         super().__init__(self.reason)
         self.verdict = verdict
         self.evidence = evidence or make_evidence(facts)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pkb.base.printable import clean_fields, clean_line, clean_lines, clean_values, is_clean
+from pkb.base.printable import clean_fields, clean_line, clean_lines, clean_sentence, clean_values, is_clean
 from pkb.failure import Failure
 from pkb.record import Evidence, KernelTime, Verdict
 
@@ -79,3 +79,9 @@ def test_cleaning_leaves_other_fields_alone() -> None:
     evidence = Evidence(check="x", rank=3, details={"n": 1.5})
     clean_fields(evidence, texts=("log",))
     assert evidence == Evidence(check="x", rank=3, details={"n": 1.5})
+
+
+def test_blanks_cannot_push_words_to_the_next_row() -> None:
+    forged = "no" + " \N{NO-BREAK SPACE}\t" * 70 + "CORRECT  1_allreduce  1.4 s"
+    assert clean_sentence(forged) == "no CORRECT 1_allreduce 1.4 s"
+    assert clean_line("    indented") == "    indented"

@@ -278,6 +278,9 @@ COMPUTED = (
     "find = getattr\nlist(map(find, [dist], ['all_reduce']))[0](x)",
     "(lambda d: d.all_reduce(x))(dist)",
     "[dist][0].all_reduce(x)",
+    "import pkgutil\npkgutil.resolve_name('torch.distributed:all_' + 'reduce')(x)",
+    "import string\nstring.Formatter().get_field('0.all_reduce', (dist,), {})[0](x)",
+    "match dist:\n    case object(all_reduce=move): move(x)",
 )
 
 

@@ -1,5 +1,6 @@
 """Text that others wrote, made safe to print: it cannot steer a terminal, hide, turn around, or begin a new line."""
 
+import re
 import unicodedata
 from dataclasses import fields
 from typing import Any
@@ -27,6 +28,11 @@ def clean_line(text: str, length: int = LINE) -> str:
     if clipped.isascii() and clipped.isprintable():
         return clipped
     return "".join(map(_clean_character, clipped))
+
+
+def clean_sentence(text: str, length: int = LINE) -> str:
+    """Return a clean line in which no blanks follow each other: many would push words to the beginning of a row."""
+    return re.sub(" {2,}", " ", clean_line(text, length))
 
 
 def clean_lines(text: str, length: int = TEXT) -> str:

@@ -115,7 +115,7 @@ _LIBRARY_SPACES = {
 }
 _COMMUNICATION_SPACES = {
     *("c10d", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "symm_mem", "_dtensor", "gloo"),
-    *("nccl", "ucc", "mpi", "xccl", "dist", "Store", "rpc"),
+    *("nccl", "ucc", "mpi", "xccl", "dist", "Store", "rpc", "socket"),
 }
 _SIGNALS = re.compile(r"barrier|get_remote_tensors?|memset32_|stream_write_value32_|wait_tensor")
 """Parts of names of communication that orders or finds memory, and moves no data."""

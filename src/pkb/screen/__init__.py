@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 
 from pkb.backends import Backend
-from pkb.base.printable import clean_fields, clean_line
+from pkb.base.printable import clean_fields, clean_sentence
 from pkb.screen.facts import Facts, Hit
 from pkb.screen.rule import Rule, Severity, Spot, load_rules
 from pkb.settings import Track
@@ -58,7 +58,7 @@ def screen(source: bytes, backend: Backend, track: Track = Track.ANY) -> list[Sc
 
 
 def _make_finding(rule: Rule, track: Track, spot: Spot) -> ScreenFinding:
-    what = clean_line(spot.what, _MOST_QUOTED)
+    what = clean_sentence(spot.what, _MOST_QUOTED)
     return ScreenFinding(rule.name, rule.severity[track], spot.line, f"{what} {rule.sentence}", what, rule.advice)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pkb.rank.observers import Note
 from pkb.rank.observers.native_calls import LOADER, NativeCalls
+from pkb.rank.observers.outside_work import OutsideWork
 
 _VENDORS = re.compile(
     r"^lib(?:scipy_)?(blas|cblas|openblas|blis|flame|lapack|lapacke|mkl|dnnl|mkldnn|armpl|fftw|gsl|nccl|rccl|gloo|ucc|ucp|ucx|"
@@ -54,6 +55,7 @@ class LoadedLibraries:
         self._before = _list_mapped_files()
         self._native = NativeCalls(note, self._may_call)
         self._native.install()
+        self._outside = OutsideWork(note, self._may_call, self._writable)
         sys.addaudithook(self._hear)
 
     def note_mapped_files(self) -> None:

@@ -1,6 +1,7 @@
 """Code that cannot be read."""
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator
 
 from pkb.backends import list_compilers
@@ -32,6 +33,17 @@ def runs_text(facts: Facts) -> Iterator[Spot]:
             yield Hit(use.line, "a builtin function with a computed name")
 
 
+_LOOK_UPS = (
+    "pkgutil.resolve_name",
+    "string.Formatter",
+    "_string",
+    "pydoc.locate",
+    "pydoc.resolve",
+    "inspect.getattr_static",
+)
+"""Functions of the standard library that find an attribute by a name in a text."""
+
+
 @rule("write the name out", warn=ANY, reject=SCRATCH)
 def computes_names(facts: Facts) -> Iterator[Spot]:
     """is looked into by a name that is only known at run time"""
@@ -43,6 +55,11 @@ def computes_names(facts: Facts) -> Iterator[Spot]:
     for use in facts.find_uses("builtins.getattr", "importlib.import_module", "builtins.__import__", "builtins.vars"):
         if use.call is None:
             yield use
+    yield from facts.find_uses(*_LOOK_UPS)
+    for node in ast.walk(facts.tree):
+        # A pattern of an own class names its own fields; builtins match anything.
+        if isinstance(node, ast.MatchClass) and node.kwd_attrs and ast.unparse(node.cls) in dir(builtins):
+            yield Hit(node.lineno, f"the pattern {ast.unparse(node)}")
     for use in facts.find_uses("torch.__dict__", "torch.*.__dict__", "sys.modules"):
         if UNKNOWN_NAME not in use.name:
             yield use
