@@ -136,7 +136,8 @@ def test_workflows_need_no_secret_and_pin_actions(path: Path) -> None:
     assert [name for name in used if not re.fullmatch(r"[\w-]+/[\w-]+@(release/)?v\d+", name)] == []
 
 
-def test_there_are_workflows_for_tests_and_releases() -> None:
+def test_there_are_workflows_for_tests_docs_and_releases() -> None:
     triggers = {path.stem: read_workflow(path)["on"] for path in WORKFLOWS}
-    assert {"push", "pull_request"} <= triggers["tests"].keys()
+    for name in ("tests", "docs"):
+        assert {"push", "pull_request"} <= triggers[name].keys()
     assert triggers["release"] == {"push": {"tags": ["v*"]}}
