@@ -1,6 +1,6 @@
 """The pictures in docs/images: python tests/report/run_screenshots.py RUN...
 
-Needs Chromium, and a sample that crashed.
+Needs Chromium, a sample that crashed, and one that is WRONG in a run named first.
 """
 
 import sys
@@ -12,9 +12,9 @@ from helpers.made import page_of
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SETTLED = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)))"
 TO_THE_SAMPLES = "document.getElementById('samples').scrollIntoView({ behavior: 'instant' })"
-TO_A_CRASH = """
+TO_A_SAMPLE = """
     [...document.querySelectorAll("#table tbody tr")]
-        .find((row) => row.textContent.includes("CRASH")).querySelector("a").click()
+        .find((row) => %s.every((word) => row.textContent.includes(word))).querySelector("a").click()
 """
 
 
@@ -33,7 +33,8 @@ def main() -> None:
     with Chromium() as browser:
         shoot(browser, page, "report-light", (1280, 1000), "light", "null")
         shoot(browser, page, "report-samples", (1280, 1000), "light", TO_THE_SAMPLES)
-        shoot(browser, page, "report-dark", (1280, 720), "dark", TO_A_CRASH)
+        shoot(browser, page, "report-dark", (1280, 720), "dark", TO_A_SAMPLE % ["CRASH"])
+        shoot(browser, page, "report-wrong", (1280, 720), "light", TO_A_SAMPLE % ["WRONG", "first"])
         shoot(browser, page, "report-phone", (390, 844), "light", TO_THE_SAMPLES)
         assert browser.errors == []
 

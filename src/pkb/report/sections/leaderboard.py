@@ -48,10 +48,10 @@ def _describe_coverage(coverage: Coverage) -> str:
     if len(coverage.by_run) < 2:
         return ""
     ranked, shared = len(coverage.ranked), len(coverage.shared)
-    left = "; runs that share too few with these are listed below, on their own problems, and not ranked"
-    return f"{ranked} runs are compared on the {shared} problems that all of them have" + (
-        f"{left}. " if ranked < len(coverage.by_run) else ". "
-    )
+    left = "; runs that share too few of them are listed below, on their own problems, and not ranked"
+    compared = f"{ranked} runs are compared on the {shared} problems that all of them have"
+    alone = f"One run is ranked, on its {shared} problems"
+    return (compared if ranked > 1 else alone) + (f"{left}. " if ranked < len(coverage.by_run) else ". ")
 
 
 def _make_sort_key(standing: Standing) -> tuple[bool, bool, float, float]:
