@@ -2,7 +2,7 @@
 tries: works from the fifth timed block on, and reads in its caller's frame when these are
 timed: yes
 expect: REJECTED reads-frames
-unscreened: WRONG timed-values
+unscreened: WRONG timed-values | CORRECT TIE
 """
 
 import sys

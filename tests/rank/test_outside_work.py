@@ -1,5 +1,11 @@
 """Which programs and modules the track scratch allows a kernel to start and load."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from pkb.rank.observers.outside_work import OutsideWork
@@ -69,3 +75,31 @@ def test_compiled_modules_of_packages_are_noted(work: OutsideWork) -> None:
 def test_sockets_are_noted(work: OutsideWork) -> None:
     work._hear("socket.__new__", (object(), 1, 1, 0))
     assert work.noted == ["socket.socket"]  # type: ignore[attr-defined]
+
+
+LAUNCHER = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "own_launcher", NULL, -1, NULL};
+PyMODINIT_FUNC PyInit_own_launcher(void) { return PyModule_Create(&module); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="Triton compiles its launchers with gcc")
+def test_what_triton_compiles_to_launch_kernels_is_not_noted(work: OutsideWork, tmp_path: Path) -> None:
+    """Triton's own function compiles and loads a module; a copy of it, loaded by hand, is noted."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import importlib.util, shutil\n"
+        "from triton.runtime.build import compile_module_from_src\n"
+        "from pkb.rank.observers.outside_work import OutsideWork\n"
+        "noted = []\n"
+        "OutsideWork(noted.append, lambda path: False, ('/nowhere/',))\n"
+        f"module = compile_module_from_src({LAUNCHER!r}, 'own_launcher')\n"
+        "assert noted == [], noted\n"
+        f"copy = shutil.copy(module.__file__, {str(tmp_path)!r})\n"
+        "spec = importlib.util.spec_from_file_location('own_launcher', copy)\n"
+        "importlib.util.module_from_spec(spec)\n"
+        "assert noted == ['library.own_launcher'], noted\n"
+    )
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True)

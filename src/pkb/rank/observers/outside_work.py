@@ -7,13 +7,14 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from pkb.rank.observers import Note, hide, wrap
 
 _COMPILERS = re.compile(
     r"(cc|c\+\+|gcc|g\+\+|clang|clang\+\+)(-[\d.]+)?|[\w-]+-linux-gnu-(gcc|g\+\+)(-[\d.]+)?"
-    r"|nvcc|ptxas(-blackwell)?|cuobjdump|nvdisasm|nvlink|fatbinary|ninja|ld|ldconfig|uname|lscpu|nvidia-smi"
+    r"|nvcc|ptxas(-blackwell)?|cuobjdump|nvdisasm|nvlink|fatbinary|ninja|ld|ldconfig|file|uname|lscpu|nvidia-smi"
 )
 """Programs that Triton and CUDA's libraries run to compile a kernel, or to find the machine's parts."""
 _OWN_CODE = re.compile(r"-wrapper|-fplugin|-?-specs|-B|-?-ccbin|--?compiler-bindir|@")
@@ -34,6 +35,8 @@ _PACKAGES = (
     *("numpy.random", "numpy._core._multiarray_umath", "numpy.core._multiarray_umath"),
 )
 """Packages and modules whose compiled parts a kernel may load: torch's and Triton's, and some without arithmetic."""
+
+_BUILDER = "triton.runtime.build"
 
 
 class OutsideWork:
@@ -79,5 +82,16 @@ class OutsideWork:
 
     def _note_module(self, name: str, path: str) -> None:
         is_listed = any(name == package or name.startswith(f"{package}.") for package in _PACKAGES)
-        if not (is_listed or path.startswith(self._standard) or self._may_load(path)):
+        if not (is_listed or path.startswith(self._standard) or self._may_load(path) or _is_loaded_by_triton()):
             self.note(f"library.{name}")
+
+
+def _is_loaded_by_triton() -> bool:
+    """Return whether Triton loads what it has just compiled to launch a kernel: the modules' names are its own."""
+    builder = sys.modules.get(_BUILDER)
+    frame: FrameType | None = sys._getframe(1)
+    while builder and frame:
+        if frame.f_globals is vars(builder):
+            return True
+        frame = frame.f_back
+    return False
