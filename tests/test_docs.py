@@ -65,6 +65,13 @@ def test_the_site_needs_no_other_host(site: Path) -> None:
         assert not re.search(r"url\([\"']?(?:https?:)?//|@import", style.read_text()), style
 
 
+def test_links_on_the_site_are_named_by_titles_and_lead_to_pages_of_it(site: Path) -> None:
+    page = (site / "architecture.html").read_text()
+    assert '<a href="layers.html">The tree and the layers</a>' in page
+    assert "judgement.py</code>" in page
+    assert 'href="../' not in page
+
+
 def test_the_site_can_be_searched(site: Path) -> None:
     assert "hidden size" in (site / "search" / "search_index.json").read_text()
 
@@ -146,3 +153,9 @@ def test_the_first_kernel_is_wrong_and_then_right(tmp_path: Path, monkeypatch: p
     assert right[1] == "CORRECT"
     assert (tmp_path / "runs" / "first" / "1_allreduce" / "kernel" / "record.json").exists()
     assert (tmp_path / "runs" / "first" / "report" / "index.html").exists()
+
+
+def test_nested_lists_are_indented_by_four_spaces() -> None:
+    """With fewer, the site's Markdown shows the inner list as part of the outer one."""
+    flat = [page.name for page in PAGES if re.search(r"^ {1,3}(?:[-*]|\d+\.) ", page.read_text(), re.MULTILINE)]
+    assert flat == []
