@@ -14,6 +14,7 @@ import yaml
 from typer import Context
 from typer.main import get_command
 
+from helpers.chromium import BROWSER, Chromium
 from helpers.commands import run_pkb
 from pkb.cli import app
 
@@ -72,8 +73,21 @@ def test_links_on_the_site_are_named_by_titles_and_lead_to_pages_of_it(site: Pat
     assert 'href="../' not in page
 
 
-def test_the_site_can_be_searched(site: Path) -> None:
-    assert "hidden size" in (site / "search" / "search_index.json").read_text()
+def test_the_site_works_from_files_with_its_search_and_dark_mode(site: Path) -> None:
+    if BROWSER is None:
+        pytest.skip("no Chromium on the PATH: install Debian's package `chromium` to test the site")
+    with Chromium() as browser:
+        browser.resize(1280, 800)
+        browser.open(site / "guide.html", prefers_color_scheme="light")
+        browser.until("document.body.dataset.mdColorScheme === 'default'")
+        browser.click("label[for=__palette_1]")
+        browser.until("document.body.dataset.mdColorScheme === 'slate'")
+        browser.click("input.md-search__input")
+        browser.write("hidden size")
+        browser.press(" ")
+        browser.until("document.querySelector('.md-search-result__meta').textContent.includes('matching')")
+        assert browser.errors == []
+        assert [asked for asked in browser.requests if asked.startswith("http")] == []
 
 
 def test_every_page_is_in_the_navigation_and_in_llms_txt() -> None:
