@@ -173,3 +173,12 @@ def test_nested_lists_are_indented_by_four_spaces() -> None:
     """With fewer, the site's Markdown shows the inner list as part of the outer one."""
     flat = [page.name for page in PAGES if re.search(r"^ {1,3}(?:[-*]|\d+\.) ", page.read_text(), re.MULTILINE)]
     assert flat == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", SKILL], ids=lambda page: page.name)
+def test_commands_in_sentences_and_tables_have_these_options(page: Path) -> None:
+    group: Any = get_command(app)
+    for line in re.findall(r"`pkb ([a-z][^`]*)`", page.read_text()):
+        verb, *words = line.split()
+        known = {name for one in group.commands[verb].params for name in one.opts} | {"--help"}
+        assert set(re.findall(r"--[a-z][\w-]*", " ".join(words))) <= known, line
