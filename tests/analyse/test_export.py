@@ -112,6 +112,6 @@ def test_mistakes_say_what_to_do(run: Run, tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(UsageError, match="name a file that `pkb export` wrote"):
             exchange.import_runs(tmp_path / f"none{ending}", tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"pip install 'parallelkernelbench\[parquet\]'"):
+    with pytest.raises(UsageError, match=r"pip install -e '.\[parquet\]'"):
         exchange.export_runs([run], tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

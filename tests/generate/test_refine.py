@@ -58,8 +58,7 @@ def test_a_prompt_says_that_an_answer_held_no_code(run: Run, judging: Judging) -
     run("rubbish", judging=judging, method=SamplingMethod(2, "ge"))
     prompt = (find_turn(run, 2, "rubbish") / "prompt.md").read_text()
     assert "It held no file that defines `solution`: there is no code in the answer." in prompt
-    assert "BUILD_FAILED: rank " in prompt
-    assert "the file defines no `solution`" in prompt
+    assert "BUILD_FAILED: the candidate's file is empty" in prompt
 
 
 CRASHES = {

@@ -2,9 +2,14 @@
 
 from subprocess import CompletedProcess
 
+import typer
+from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 from pkb.cli import app
+
+CONTEXT = typer.Context(TyperCommand("pkb"))
+"""Of a verb that is called as a function: nothing was given on a command line."""
 
 
 def run_pkb(*words: object, **environment: str) -> "CompletedProcess[str]":

@@ -25,7 +25,7 @@ def test_selections() -> None:
         ("500", "no problem or category '500'"),
         ("500-600", "no problem in 500-600"),
         ("", "no problem named"),
-        ("tensor paralel", "did you mean tensor_parallel"),
+        ("tensor paralel", "did you mean Tensor Parallel"),
     ],
 )
 def test_unknown_ones_are_explained(text: str, says: str) -> None:

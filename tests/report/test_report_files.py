@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.commands import run_pkb
+from helpers.commands import CONTEXT, run_pkb
 from helpers.made import add, make_run, page_of, timing
 from pkb.base.printable import clean_line
 from pkb.cli.report import report
@@ -41,9 +41,9 @@ def test_a_wrong_path_is_one_line(tmp_path: Path) -> None:
 
 def test_formats_are_chosen(tmp_path: Path) -> None:
     run = make_run(tmp_path / "mine", ["1_allreduce"])
-    report([run], formats="csv, md", out=tmp_path / "out")
+    report(CONTEXT, [run], formats="csv, md", out=tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.csv", "report.md"]
-    report([run], formats="none", out=tmp_path / "none")
+    report(CONTEXT, [run], formats="none", out=tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 
@@ -59,7 +59,7 @@ def test_mistakes_say_what_to_do(tmp_path: Path, runs: list[str], formats: str, 
     add(tmp_path / "full", "1_allreduce", "1")
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=says):
-        report([tmp_path / run for run in runs], formats=formats)
+        report(CONTEXT, [tmp_path / run for run in runs], formats=formats)
 
 
 def test_json_and_csv_hold_every_sample(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_damaged_records_are_named_and_left_out(tmp_path: Path, capsys: pytest.C
     run = make_run(tmp_path / "mine", ["1_allreduce"], samples=2)
     add(run, "2_allgather", "1")
     (run / "2_allgather" / "1" / "record.json").write_text("{")
-    report([run], formats="none")
+    report(CONTEXT, [run], formats="none")
     shown = capsys.readouterr().out
     assert "1 files cannot be read and are left out" in shown
     assert "2_allgather/1/record.json" in shown
@@ -98,7 +98,7 @@ def test_markdown_stays_a_table_whatever_the_names(tmp_path: Path) -> None:
 
 def test_a_terminal_is_not_steered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     add(tmp_path / "r", "1_allreduce", "a\x1b[2Jb [bold]c", timed=timing(2.0))
-    report([tmp_path / "r"], formats="none")
+    report(CONTEXT, [tmp_path / "r"], formats="none")
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "a?[2Jb [bold]c" in shown

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from helpers.chromium import Chromium
+from helpers.commands import CONTEXT
 from helpers.made import add, page_of, timing
 from pkb.analyse import read_rows
 from pkb.candidate import Candidate
@@ -77,7 +78,7 @@ def test_suites_never_mix(run: Path) -> None:
 
 
 def test_all_formats_hold_models(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report([run])
+    report(CONTEXT, [run])
     shown = capsys.readouterr().out
     assert shown.index(f"{RELU} ") < shown.index(f"{HINGE} ") < shown.index(f"{CONV} ")
     assert re.search(r"^level1 +100 %", shown, re.MULTILINE)

@@ -127,7 +127,7 @@ def test_a_candidate_that_fails_under_the_profiler_keeps_its_verdict(judge: Judg
     )
     assert record.correct
     assert record.profile is not None
-    assert "raised AssertionError in profiling: watched" in record.profile.notes[0]
+    assert "raised AssertionError in profiling at line 7 of candidate.py: watched" in record.profile.notes[0]
     assert not (tmp_path / "trace.json").exists()
 
 
