@@ -23,8 +23,8 @@ from pkb.trial import Trial, TrialKind
 KINDS = ("g", "ge", "gep")
 _EARLY = ("start", "load", "build")
 """Phases before the first trial."""
-_OWN_CHECKS = ("kept", "floor")
-"""Checks after the last trial whose reasons repeat nothing that a rank has sent."""
+_OWN_CHECKS = ("kept", "floor", "empty")
+"""Checks before the first trial or after the last one whose reasons repeat nothing that a rank has sent."""
 _CHECKED_TRIAL = re.compile(r"\btrial \d+")
 _WHERE = {TrialKind.CHECK: None, TrialKind.HIDDEN: "hidden", TrialKind.PROBE: "probe"}
 """By kind of trial: the text of the template's `[where]` in place of what was raised or printed; None keeps that."""
