@@ -30,7 +30,7 @@ check: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not clock and not gpu" $(QUICK)
 
 test: lint types
-	@echo "make test runs everything: at most 22 minutes on 2 cores (measured on 17 November 2026). make check is a quick look."
+	@echo "make test runs everything: 19 minutes on 2 cores (18 November 2026). make check is a quick look."
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 gpu-test: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),$(READY))
